@@ -7,24 +7,26 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// How records have attributes, and whose keys they have, as a policy says it.
-func TestRecordings(t *testing.T) {
-	own := "tables: { memories: { rows: [ own: { column: user_id, is: user } ] } }"
-	for _, c := range []struct{ text, subject, purpose, wrong string }{
-		{"attributes: { user: { type: uuid, source: credential } }\n" + own, "user", "", ""},
-		{"attributes: { user: { type: uuid, source: credential, audit: true } }\n" + own, "user", "", ""},
-		{"attributes: { user: { type: uuid, source: credential, audit: false } }\n" + own, "user", "", ""},
+// For each policy, the audit settings of its attributes: how a record contains an attribute's value, and for whose key
+// it is sealed.
+func TestAuditSettingsOfAttributes(t *testing.T) {
+	ownTables := "tables: { memories: { rows: [ own: { column: user_id, is: user } ] } }"
+	for _, c := range []struct{ text, subject, purpose, wantError string }{
+		{"attributes: { user: { type: uuid, source: credential } }\n" + ownTables, "user", "", ""},
+		{"attributes: { user: { type: uuid, source: credential, audit: true } }\n" + ownTables, "user", "", ""},
+		{"attributes: { user: { type: uuid, source: credential, audit: false } }\n" + ownTables, "user", "", ""},
 		{"attributes: { user: { type: uuid, source: credential }, who: { type: text, source: credential, audit: " +
-			"subject }, why: { type: text, source: credential, audit: purpose } }\n" + own, "who", "why", ""},
-		// what a session claims is nobody's name
+			"subject }, why: { type: text, source: credential, audit: purpose } }\n" + ownTables, "who", "why", ""},
+		// a value that the session itself sets is not trusted as the name of a person
 		{"attributes: { user: { type: uuid, source: set, audit: reference, within: { values: " +
-			"[6f1e0000-0000-4000-8000-000000000001] } } }\n" + own, "", "", ""},
+			"[6f1e0000-0000-4000-8000-000000000001] } } }\n" + ownTables, "", "", ""},
 		{"attributes: { user: { type: uuid, source: credential }, other: { type: uuid, source: credential } }\n" +
 			"tables: { memories: { rows: [ any: [ own: { column: user_id, is: user }, own: { column: user_id, is: other } ] ] } }", "", "", ""},
 		{"attributes: { user: { type: uuid, source: credential, audit: subject }, who: { type: text, source: " +
-			"credential, audit: subject } }\n" + own, "", "", "attribute who cannot be the subject of records: user is"},
-		{"attributes: { user: { type: uuid, source: credential, audit: whom } }\n" + own, "", "", "write true, reference, subject or purpose"},
-		{"attributes: { user: { type: uuid, source: credential, audit: 1 } }\n" + own, "", "", "write true, reference, subject or purpose"},
+			"credential, audit: subject } }\n" + ownTables, "", "", "attribute who cannot be the subject of records: user is"},
+		{"attributes: { user: { type: uuid, source: credential, audit: whom } }\n" + ownTables, "", "",
+			"write true, reference, subject or purpose"},
+		{"attributes: { user: { type: uuid, source: credential, audit: 1 } }\n" + ownTables, "", "", "write true, reference, subject or purpose"},
 		{"attributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: [ own: { column: " +
 			"user_id, is: user } ], audit: { keys: yes } } }", "", "", "keys is true or false"},
 		{"attributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: [ own: { column: " +
@@ -35,9 +37,9 @@ func TestRecordings(t *testing.T) {
 		if err == nil {
 			p, err = policy.Compile(doc, snapshot())
 		}
-		if c.wrong != "" {
-			if err == nil || !strings.Contains(err.Error(), c.wrong) {
-				t.Errorf("%s: %v, want %q", c.text, err, c.wrong)
+		if c.wantError != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wantError) {
+				t.Errorf("%s: %v, want %q", c.text, err, c.wantError)
 			}
 			continue
 		}

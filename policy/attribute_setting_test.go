@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Every setting by which pgconsent speaks with itself in the database is kept from agents.
+// No policy may map an attribute to a setting that pgconsent itself uses on the server.
 func TestOwnSettings(t *testing.T) {
 	settingCall := regexp.MustCompile(`(?:current_setting|set_config)\('(pgconsent\.[a-z_]+)'`)
 	count := 0

@@ -46,10 +46,10 @@ func derivedCompile(t *testing.T, snap *catalog.Snapshot, text string) (*policy.
 	return p, strings.Join(warnings, "\n")
 }
 
-func derivedSnapshot(t *testing.T, more ...string) *catalog.Snapshot {
+func derivedSnapshot(t *testing.T, extraSQL ...string) *catalog.Snapshot {
 	t.Helper()
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema+strings.Join(more, "")).ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema+strings.Join(extraSQL, "")).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
@@ -59,23 +59,23 @@ func derivedSnapshot(t *testing.T, more ...string) *catalog.Snapshot {
 	return snap
 }
 
-// A policy for derived rows that cannot be enforced is refused, and so is one that would let agents take a source away.
+// A policy for derived rows is refused if it cannot be enforced, or if it would let agents remove the source of a row.
 func TestDerivedIsRefused(t *testing.T) {
 	snap := derivedSnapshot(t)
 	const memories = "  memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ people: { id: " +
 		"person_id } ], status: consent, is: granted } ]%s }\n"
 	baseType := strings.Replace(memories, "%s", "", 1)
-	written := func(write string) string { return strings.Replace(memories, "%s", ", write: "+write, 1) }
-	const linked = "derived: { from: [ summary_sources: { summary_id: id }, memories: { id: memory_id } ] }"
-	links := func(write string) string {
-		return "  summary_sources: { rows: [ visible: { memories: { id: memory_id } } ], write: " + write + " }\n"
+	memoriesWithWrite := func(writeRule string) string { return strings.Replace(memories, "%s", ", write: "+writeRule, 1) }
+	const linkedBlock = "derived: { from: [ summary_sources: { summary_id: id }, memories: { id: memory_id } ] }"
+	linksWithWrite := func(writeRule string) string {
+		return "  summary_sources: { rows: [ visible: { memories: { id: memory_id } } ], write: " + writeRule + " }\n"
 	}
-	pointed := func(rows, accept string) string {
+	summariesByColumn := func(rows, accept string) string {
 		return "  summary_sources: { rows: [ visible: { summaries: { id: summary_id }" +
 			rows + " } ], write: { commands: [insert], columns: [summary_id, memory_id], accept: " + accept + " } }\n"
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"by links":          {baseType + "  summaries: { rows: [ " + linked + " ] }", ""},
+		"by links":          {baseType + "  summaries: { rows: [ " + linkedBlock + " ] }", ""},
 		"by a list":         {baseType + "  summaries: { rows: [ derived: { sources: sources, of: memories } ] }", ""},
 		"by a list in JSON": {baseType + "  digests: { rows: [ derived: { sources: sources, of: memories } ] }", ""},
 		"of itself": {
@@ -106,7 +106,7 @@ func TestDerivedIsRefused(t *testing.T) {
 		"within any, of itself": {
 			"  memories: { rows: [ any: [ sql: \"derived_from IS NULL\", derived: { from: { memories: { id: " +
 				"derived_from } } } ] ] }", "rows of public.memories are made from each other: derived cannot stand within another block there"},
-		"within any": {baseType + "  summaries: { rows: [ any: [ own: { column: user_id, is: user }, " + linked + " ] ] }", ""},
+		"within any": {baseType + "  summaries: { rows: [ any: [ own: { column: user_id, is: user }, " + linkedBlock + " ] ] }", ""},
 		"negated": {baseType +
 			"  summaries: { rows: [ not: { derived: { from: { memories: { id: memory_id } } } } ] }", "not speaks of the row's own columns only"},
 		"circle": {baseType +
@@ -132,16 +132,17 @@ func TestDerivedIsRefused(t *testing.T) {
 		"update beside it": {baseType +
 			"  summaries: { rows: [ any: [ status: { column: body, is: raw }, derived: { sources: sources, of: " +
 			"memories } ] ], write: { commands: [update], columns: [body] } }", "agents could update public.summaries.body"},
-		"delete of links": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" +
-			links("{ commands: [delete] }"), "agents could delete rows of public.summary_sources"},
-		"update of links": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" +
-			links("{ commands: [update], columns: [memory_id], accept: [conflicts] }"), "agents could update rows of public.summary_sources"},
-		"a note of links": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [update], columns: [note] }"), ""},
-		"links to hidden rows": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" +
-			links("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts, references] }"),
+		"delete of links": {baseType + "  summaries: { rows: [ " + linkedBlock + " ] }\n" +
+			linksWithWrite("{ commands: [delete] }"), "agents could delete rows of public.summary_sources"},
+		"update of links": {baseType + "  summaries: { rows: [ " + linkedBlock + " ] }\n" +
+			linksWithWrite("{ commands: [update], columns: [memory_id], accept: [conflicts] }"), "agents could update rows of public.summary_sources"},
+		"a note of links": {baseType + "  summaries: { rows: [ " + linkedBlock + " ] }\n" +
+			linksWithWrite("{ commands: [update], columns: [note] }"), ""},
+		"links to hidden rows": {baseType + "  summaries: { rows: [ " + linkedBlock + " ] }\n" +
+			linksWithWrite("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts, references] }"),
 			"agents could say of rows of public.summaries that they do not see that they were made from others"},
-		"links to rows they see": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" +
-			links("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts] }"), ""},
+		"links to rows they see": {baseType + "  summaries: { rows: [ " + linkedBlock + " ] }\n" +
+			linksWithWrite("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts] }"), ""},
 		"links that go along": {
 			"  summaries: { rows: [ own: { column: user_id, is: user }, derived: { from: [ parts: { whole: id }, " +
 				"summaries: { id: part } ], unless: [ status: { column: body, is: x } ] } ], write: { commands: " +
@@ -151,20 +152,22 @@ func TestDerivedIsRefused(t *testing.T) {
 				"{ from: [ parts: { whole: id }, summaries: { id: part } ] } ] }",
 			"whoever deletes a row of public.summaries takes its row of public.parts along"},
 		"a key once more": {
-			written("{ commands: [insert], columns: [id, user_id, body], accept: [conflicts] }") +
-				"  summaries: { rows: [ " + linked + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
-		"links by their rule": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" + pointed("", "[conflicts, references]"), ""},
-		"links by a weaker rule": {baseType + "  summaries: { rows: [ " + linked + " ] }\n" +
-			pointed(", rows: [ status: { column: body, is: x } ]",
+			memoriesWithWrite("{ commands: [insert], columns: [id, user_id, body], accept: [conflicts] }") +
+				"  summaries: { rows: [ " + linkedBlock + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
+		"links by their rule": {baseType + "  summaries: { rows: [ " + linkedBlock + " ] }\n" +
+			summariesByColumn("", "[conflicts, references]"), ""},
+		"links by a weaker rule": {baseType + "  summaries: { rows: [ " + linkedBlock + " ] }\n" +
+			summariesByColumn(", rows: [ status: { column: body, is: x } ]",
 				"[conflicts, references]"), "agents could say of rows of public.summaries that they do not see that they were made from others"},
 		"a key by a stamp": {
-			written("{ commands: [insert], columns: [user_id, body], stamp: { id: { attribute: user } }, accept: "+
-				"[conflicts] }") + "  summaries: { rows: [ " + linked + " ] }", ""},
+			memoriesWithWrite("{ commands: [insert], columns: [user_id, body], stamp: { id: { attribute: user } }, accept: "+
+				"[conflicts] }") + "  summaries: { rows: [ " + linkedBlock + " ] }", ""},
 		"a key by some stamps": {
-			written("{ commands: [insert], columns: [user_id, body], stamp: { id: { attribute: user, unless: [ "+
+			memoriesWithWrite("{ commands: [insert], columns: [user_id, body], stamp: { id: { attribute: user, unless: [ "+
 				"status: { column: body, is: x } ] } }, accept: [conflicts] }") + "  summaries: { rows: [ " +
-				linked + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
-		"a key by default": {written("{ commands: [insert], columns: [user_id, body] }") + "  summaries: { rows: [ " + linked + " ] }", ""},
+				linkedBlock + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
+		"a key by default": {memoriesWithWrite("{ commands: [insert], columns: [user_id, body] }") + "  summaries: { rows: [ " + linkedBlock +
+			" ] }", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, got := derivedCompile(t, snap, derivedHead+c.text)
@@ -175,21 +178,22 @@ func TestDerivedIsRefused(t *testing.T) {
 	}
 }
 
-// A foreign key rules out that a source's key is given again only where every row was held to it.
+// A foreign key ensures that the key of a deleted source row is not used again, but only if PostgreSQL has checked it
+// for every row.
 func TestKeysOfSourcesThatAreGone(t *testing.T) {
 	const text = `  memories: { rows: [ own: { column: user_id, is: user }, status: { column: body, is: x } ],
     write: { commands: [insert], columns: [id, user_id, body], accept: [conflicts] } }
   summaries: { rows: [ derived: { from: [ summary_sources: { summary_id: id }, memories: { id: memory_id } ] } ] }`
 	for _, c := range []struct {
-		how   string
-		since int
-		holds bool
+		keyState string
+		since    int
+		holds    bool
 	}{{"", 15, true}, {"NOT VALID", 15, false}, {"NOT ENFORCED", 18, false}} {
-		t.Run("foreign key "+c.how, func(t *testing.T) {
+		t.Run("foreign key "+c.keyState, func(t *testing.T) {
 			if pgtest.Binaries().Major < c.since {
 				t.Skipf("NOT TESTED: PostgreSQL %d has it (make matrix)", c.since)
 			}
-			snap := derivedSnapshot(t, "ALTER TABLE summary_sources ADD FOREIGN KEY (memory_id) REFERENCES memories "+c.how)
+			snap := derivedSnapshot(t, "ALTER TABLE summary_sources ADD FOREIGN KEY (memory_id) REFERENCES memories "+c.keyState)
 			_, got := derivedCompile(t, snap, derivedHead+text)
 			if isRefused := strings.Contains(got, "agents could give a new row of public.memories the key of one that is gone"); isRefused == c.holds {
 				t.Errorf("got %q", got)
@@ -198,7 +202,8 @@ func TestKeysOfSourcesThatAreGone(t *testing.T) {
 	}
 }
 
-// Derivations say what eraser needs, and each part of a block is a part of the version.
+// Policy.Derivations returns what a sweep needs to delete derived rows. Each part of a derived block changes the
+// policy's version.
 func TestDerivations(t *testing.T) {
 	snap := derivedSnapshot(t)
 	versions := map[string]string{}
@@ -217,8 +222,8 @@ func TestDerivations(t *testing.T) {
 		if p == nil {
 			t.Fatal(got)
 		}
-		if other, twice := versions[p.Version()]; twice {
-			t.Errorf("%s and %s have one version", block, other)
+		if otherBlock, isRepeated := versions[p.Version()]; isRepeated {
+			t.Errorf("%s and %s have one version", block, otherBlock)
 		}
 		versions[p.Version()] = block
 		derivations := p.Derivations()

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// A rule that cannot be materialized, or depends on nothing stored, is refused when the policy is loaded.
+// A rule is refused when the policy is loaded if its answers cannot be materialized, or if it depends on no stored row.
 func TestMaterializedIsRefused(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema+`
@@ -25,23 +25,23 @@ CREATE TABLE split_0 PARTITION OF split FOR VALUES WITH (MODULUS 1, REMAINDER 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := func(link string) string {
+	materializedRule := func(link string) string {
 		return "priced: { rows: [ consent: { every: [ of_prices: { " + link + " } ], status: consent, is: granted, materialize: true } ] }"
 	}
-	by := func(table, subjects string) string {
+	ruleBy := func(table, subjects string) string {
 		return table + ": { rows: [ consent: { every: [ " + subjects + ": { id: person_id } ], status: consent, is: granted, materialize: true } ] }"
 	}
 	for rule, want := range map[string]string{
-		by("parents", "people"): "public.parents is no plain table", // writes to children by their own names are not noted
-		by("heirs", "people"):   "public.heirs is no plain table",
-		by("memories", "folk"):  "public.folk is no plain table",
-		by("memories", "kin"):   "public.kin is no plain table",
-		by("split", "people"):   "public.split is no plain table",
-		by("split_0", "people"): "public.split_0 is no plain table",
-		kept("whom: whom"):      "public.priced.whom is of another type than uuid, integer and text",
-		kept("since: since"):    "public.priced.since is of another type than uuid, integer and text",
-		kept("mood: mood"):      "public.priced.mood is of another type than uuid, integer and text",
-		kept("name: name"):      "public.priced.name is of another type than uuid, integer and text",
+		ruleBy("parents", "people"):      "public.parents is no plain table", // the triggers miss writes to its children by their own names
+		ruleBy("heirs", "people"):        "public.heirs is no plain table",
+		ruleBy("memories", "folk"):       "public.folk is no plain table",
+		ruleBy("memories", "kin"):        "public.kin is no plain table",
+		ruleBy("split", "people"):        "public.split is no plain table",
+		ruleBy("split_0", "people"):      "public.split_0 is no plain table",
+		materializedRule("whom: whom"):   "public.priced.whom is of another type than uuid, integer and text",
+		materializedRule("since: since"): "public.priced.since is of another type than uuid, integer and text",
+		materializedRule("mood: mood"):   "public.priced.mood is of another type than uuid, integer and text",
+		materializedRule("name: name"):   "public.priced.name is of another type than uuid, integer and text",
 		"memories: { rows: [ consent: { every: [ people: { id: person_id } ], status: consent, is: granted, " +
 			"materialize: true } ] }": "",
 		"memories: { rows: [ consent: { every: [ people: { id: person_id } ], status: consent, is: granted, " +

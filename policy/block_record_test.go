@@ -12,7 +12,7 @@ import (
 const recordsHead = "version: 1\nattributes: { user: { type: text, source: credential }, id: { type: uuid, " +
 	"source: credential } }\ntables:\n  notes:\n    rows:\n      - "
 
-// recordsSnapshot has notes about subjects, and records of who agreed.
+// recordsSnapshot is a catalog with notes about subjects, and records of who has consented.
 func recordsSnapshot() *catalog.Snapshot {
 	table := func(name, columns string, indexes ...catalog.BTree) *catalog.Relation {
 		r := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, BTrees: indexes}
@@ -34,7 +34,7 @@ func recordsSnapshot() *catalog.Snapshot {
 	}})
 }
 
-// Wrong rules about records name what is wrong and what to write.
+// The error for a wrong rule about consent records says what is wrong and what to write.
 func TestWrongConsentByRecords(t *testing.T) {
 	for _, c := range []struct{ block, want string }{
 		{"{ subjects: about, record: { table: records, grantor: grantor, grantee: { column: grantee, to: user } " +
@@ -94,7 +94,8 @@ func TestWrongConsentByRecords(t *testing.T) {
 	}
 }
 
-// A look-up without an index is warned of, with the statement that makes one.
+// A policy gets a warning if no index serves its look-up of records. The warning contains the statement that creates
+// the index.
 func TestRecordsWithoutAnIndex(t *testing.T) {
 	doc, err := policy.Parse("p.yaml", []byte(recordsHead+
 		"consent: { subjects: about, record: { table: records, match: { stack: stack }, grantor: grantor, "+

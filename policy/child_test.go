@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A partition or child of listed tables is under the rules of all of them, however far above it they are. Agents may
-// name it only where it shows no more rows than each of these tables.
+// The rules of all its ancestors apply to a partition or child table. Agents may name it only if it shows no more rows
+// than each ancestor does.
 func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 	name := func(n string) catalog.Name { return catalog.Name{Schema: "public", Name: n} }
 	columns := func(names ...string) (out []catalog.Column) {
@@ -28,9 +28,9 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 		"of_a": {"a"}, "of_b": {"b"}, "of_both": {"a", "b"}, "of_both_turned": {"b", "a"}, "of_of_a": {
 			"of_a"}, "of_of_b": {"of_b"}, "below_both": {"of_a", "of_b"}, "more_of_a": {"a"}, "more_of_both": {"a", "b"}, "below_more": {"more_of_a"},
 	}
-	more := []string{"more_of_a", "more_of_both", "below_more"}
+	extraTables := []string{"more_of_a", "more_of_both", "below_more"}
 	for i := range 4 {
-		narrow := map[string]bool{"a": i&1 != 0, "b": i&2 != 0}
+		hidesColumn := map[string]bool{"a": i&1 != 0, "b": i&2 != 0}
 		spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
 		oid := uint32(20000)
 		add := func(n string, r catalog.Relation) {
@@ -41,23 +41,23 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 		for _, n := range []string{"a", "b"} {
 			add(n, catalog.Relation{Columns: columns("id", "x"), Inheritance: catalog.Inheritance{HasChildren: true}})
 		}
-		for n, of := range parents {
+		for n, parentNames := range parents {
 			r := catalog.Relation{Columns: columns("id", "x")}
-			if slices.Contains(more, n) {
+			if slices.Contains(extraTables, n) {
 				r.Columns = columns("id", "x", "y")
 			}
-			for _, p := range of {
+			for _, p := range parentNames {
 				r.Parents = append(r.Parents, name(p))
 			}
 			add(n, r)
 		}
 		text := "version: 1\nattributes: { user: { type: integer, source: credential } }\ntables:\n"
 		for n, rule := range map[string]string{"a": "id > 1", "b": "id < 9"} {
-			shown := ""
-			if narrow[n] {
-				shown = ", columns: { id: allow }"
+			visibleTables := ""
+			if hidesColumn[n] {
+				visibleTables = ", columns: { id: allow }"
 			}
-			text += fmt.Sprintf("  %s: { rows: [ sql: %q ]%s }\n", n, rule, shown)
+			text += fmt.Sprintf("  %s: { rows: [ sql: %q ]%s }\n", n, rule, visibleTables)
 		}
 		doc, err := policy.Parse("p.yaml", []byte(text))
 		if err != nil {
@@ -70,17 +70,17 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 		count := 0
 		for _, child := range p.Children() {
 			n := child.Relation.Name.Name
-			isReadable := !slices.Contains(more, n)
+			isReadable := !slices.Contains(extraTables, n)
 			for _, ancestor := range ancestors[n] {
 				count++
 				table, _ := p.Table(name(ancestor))
-				isReadable = isReadable && !narrow[ancestor]
+				isReadable = isReadable && !hidesColumn[ancestor]
 				if !predicate.Implies(child.Rows, table.Rows) {
 					t.Errorf("%s is not under the rule of %s", n, ancestor)
 				}
 			}
 			if child.ReadableByName != isReadable {
-				t.Errorf("%s, of %q (with hidden columns: %v): named %t", n, ancestors[n], narrow, child.ReadableByName)
+				t.Errorf("%s, of %q (with hidden columns: %v): named %t", n, ancestors[n], hidesColumn, child.ReadableByName)
 			}
 		}
 		if count != 14 {

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// A column of a domain is compared like one of its base type. A domain over a type without comparison cannot be
-// compared either.
+// A column of a domain is compared like one of the base type. A domain over a type without comparison operators cannot
+// be compared either.
 func TestColumnsOfDomainsCompare(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), `CREATE EXTENSION citext;
@@ -77,8 +77,8 @@ CREATE TABLE others (who person PRIMARY KEY, n number, c code, p padded, cost pr
 	}
 }
 
-// The mask of a domain has the domain's base type. A foreign key into a table all of whose rows are visible needs no
-// look-up, whatever its type is.
+// A masked column of a domain has the domain's base type in the view. A foreign key into a table whose rows are all
+// visible needs no look-up, whatever its type.
 func TestDomainsAreMasked(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), `CREATE EXTENSION citext; CREATE EXTENSION ltree; CREATE DOMAIN loose AS citext CHECK (VALUE LIKE '%@%');

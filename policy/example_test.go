@@ -11,7 +11,7 @@ import (
 
 var peopleName = catalog.Name{Schema: "public", Name: "people"}
 
-// exampleCatalog is what package pgcatalog reads from a server: here one table.
+// exampleCatalog is a catalog with one table, as package pgcatalog would read it from a server.
 func exampleCatalog() *catalog.Snapshot {
 	return catalog.NewSnapshot(catalog.Spec{
 		Database: "app", ServerVersion: 150000, SearchPath: []string{"public"},
@@ -20,7 +20,8 @@ func exampleCatalog() *catalog.Snapshot {
 	})
 }
 
-// A policy is read from YAML, and compiled against the catalogs of a database. Each table then has one predicate.
+// A policy is read from YAML and compiled against the catalogs of a database. The result has one predicate for each
+// table.
 func ExampleCompile() {
 	doc, err := policy.Parse("policy.yaml", []byte(`version: 1
 attributes: { user: { type: uuid, source: credential } }
@@ -40,7 +41,7 @@ tables:
 	for _, row := range []predicate.Row{
 		{"owner": mine, "consent": "granted"},
 		{"owner": mine, "consent": "withdrawn"},
-		{"owner": mine}, // a row without consent
+		{"owner": mine}, // without a consent
 		{"owner": "22222222-2222-4222-8222-222222222222", "consent": "granted"},
 	} {
 		fmt.Println(isList, predicate.Eval(people.Rows, row, session))
@@ -52,7 +53,7 @@ tables:
 	// true false
 }
 
-// A faulty policy gets an error with its place in the file, and a suggestion.
+// The error for a faulty policy contains the position in the file, and a suggestion.
 func ExampleErrors() {
 	doc, err := policy.Parse("policy.yaml", []byte(`version: 1
 attributes: { user: { type: uuid, source: credential } }
@@ -63,8 +64,8 @@ tables:
 		panic(err)
 	}
 	_, err = policy.Compile(doc, exampleCatalog())
-	var all policy.Errors
-	fmt.Println(errors.As(err, &all))
+	var policyErrors policy.Errors
+	fmt.Println(errors.As(err, &policyErrors))
 	fmt.Println(err)
 	// Output:
 	// true

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Contracts allow what docs/reference/policy-contracts.md says, whatever a statement does to however many objects. A
-// model of a few lines gives the same result.
+// Contracts allow exactly what docs/reference/policy-contracts.md says, for random statements over several objects. A
+// model of a few lines must give the same result.
 func TestContractsHoldForAnyReads(t *testing.T) {
 	columns := func() (out []catalog.Column) {
 		for _, n := range []string{"id", "x", "y"} {
@@ -28,14 +28,14 @@ func TestContractsHoldForAnyReads(t *testing.T) {
 			&catalog.Relation{OID: uint32(20000 + i), Name: catalog.Name{Schema: "public", Name: n},
 				Kind: catalog.Table, Columns: columns(), PrimaryKey: []string{"id"}})
 		tables += fmt.Sprintf("  %s: { rows: open }\n", n)
-		more := ""
+		objectKeys := ""
 		if vessels[n] != "" {
-			more += ", vessel: " + vessels[n]
+			objectKeys += ", vessel: " + vessels[n]
 		}
 		if joinOnly(n) {
-			more += ", join_only: true"
+			objectKeys += ", join_only: true"
 		}
-		objects += fmt.Sprintf("  %s: { table: %s, metadata: [id]%s }\n", n, n, more)
+		objects += fmt.Sprintf("  %s: { table: %s, metadata: [id]%s }\n", n, n, objectKeys)
 	}
 	doc, err := policy.Parse("p.yaml", []byte(`version: 1
 attributes:
@@ -65,13 +65,13 @@ tables:
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(7, 1))
-	one := func(of ...string) string { return of[r.IntN(len(of))] }
-	allowed := map[string]int{}
+	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
+	allowedCounts := map[string]int{}
 	for range 40_000 {
 		s := policy.Statement{Tag: "SELECT", PlainSelect: r.IntN(4) > 0, Limit: []int64{-1, 0, 3, 5, 6}[r.IntN(5)]}
 		for range 1 + r.IntN(3) {
-			a := policy.Access{Relation: catalog.Name{Schema: "public", Name: one("a", "a", "b", "c", "d", "l", "m")},
-				Source: one(policy.SourceMetadata, policy.SourceStructured, policy.SourceStructured, policy.SourceVector,
+			a := policy.Access{Relation: catalog.Name{Schema: "public", Name: pick("a", "a", "b", "c", "d", "l", "m")},
+				Source: pick(policy.SourceMetadata, policy.SourceStructured, policy.SourceStructured, policy.SourceVector,
 					policy.SourceWrite), JoinedByKey: r.IntN(3) > 0, AffectsOutput: r.IntN(3) == 0}
 			a.Written = a.Source == policy.SourceWrite
 			a.Columns = [][]string{nil, {}, {"id"}, {"x"}, {"id", "x"}, {"x", "y"}, {"y"}}[r.IntN(7)]
@@ -80,45 +80,45 @@ tables:
 			}
 			s.Accesses = append(s.Accesses, a)
 		}
-		values := map[string]string{"stage": one("columns", "everything", "except", "nothing", "requires", "planned",
-			"few", "unlisted"), "members": one("2", "2", "3"), "user": one("7", "7", "8")}
+		values := map[string]string{"stage": pick("columns", "everything", "except", "nothing", "requires", "planned",
+			"few", "unlisted"), "members": pick("2", "2", "3"), "user": pick("7", "7", "8")}
 		if r.IntN(12) == 0 {
 			delete(values, "stage")
 		}
 		if r.IntN(5) > 0 {
 			var plan []string
 			for _, a := range s.Accesses {
-				plan = append(plan, a.Relation.Name+":"+one(a.Source, a.Source, a.Source, policy.SourceStructured))
+				plan = append(plan, a.Relation.Name+":"+pick(a.Source, a.Source, a.Source, policy.SourceStructured))
 			}
 			values["plan"] = "{" + strings.Join(plan[r.IntN(2):], ",") + "}"
 		}
-		reason := contracted(s, values, vessels)
+		reason := modelRefusal(s, values, vessels)
 		refusal := p.Judge(s, values)
 		if (refusal != nil) != (reason != "") {
 			t.Fatalf("%+v with %v: %v, and the model says %q", s, values, refusal, reason)
 		}
-		if allowed[reason]++; refusal == nil {
-			allowed[values["stage"]]++
+		if allowedCounts[reason]++; refusal == nil {
+			allowedCounts[values["stage"]]++
 		}
 	}
 	for _, label := range []string{"columns", "everything", "except", "requires", "planned", "few", "joined",
 		"apart", "its source", "a column", "all columns", "not planned", "a requirement", "too many", "through"} {
-		if allowed[label] < 20 {
-			t.Errorf("%s: %d statements only", label, allowed[label])
+		if allowedCounts[label] < 20 {
+			t.Errorf("%s: %d statements only", label, allowedCounts[label])
 		}
 	}
 }
 
-// Partitions and children of an object are read under the object's contract, to any depth. An object is not read
-// through a parent of it.
+// Reading a partition or child of an object, at any depth, counts as reading the object. Reading its parent table does
+// not.
 func TestContractsHoldForParts(t *testing.T) {
 	public := func(n string) catalog.Name { return catalog.Name{Schema: "public", Name: n} }
 	spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
-	for i, of := range [][]string{{"all"}, {"events", "all"}, {"late", "events"}, {"latest", "late"}, {"other", "events"}} {
-		r := &catalog.Relation{OID: uint32(20000 + i), Name: public(of[0]), Kind: catalog.Table,
+	for i, tableAndParent := range [][]string{{"all"}, {"events", "all"}, {"late", "events"}, {"latest", "late"}, {"other", "events"}} {
+		r := &catalog.Relation{OID: uint32(20000 + i), Name: public(tableAndParent[0]), Kind: catalog.Table,
 			PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", Type: "integer", TypeOID: 23}, {Name: "x", Type: "integer", TypeOID: 23}}}
-		if len(of) > 1 {
-			r.Parents = []catalog.Name{public(of[1])}
+		if len(tableAndParent) > 1 {
+			r.Parents = []catalog.Name{public(tableAndParent[1])}
 		}
 		spec.Relations = append(spec.Relations, r)
 	}
@@ -142,20 +142,20 @@ contracts:
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"events", "late", "latest", "other"} {
+	for _, table := range []string{"events", "late", "latest", "other"} {
 		for source, isComparable := range map[string]bool{policy.SourceMetadata: true, policy.SourceStructured: false} {
 			s := policy.Statement{Tag: "SELECT", PlainSelect: true, Limit: -1,
-				Accesses: []policy.Access{{Relation: public(part), Source: source, Columns: []string{"id"}, AffectsOutput: true}}}
+				Accesses: []policy.Access{{Relation: public(table), Source: source, Columns: []string{"id"}, AffectsOutput: true}}}
 			for stage, isKnown := range map[string]bool{"counts": true, "unlisted": false} {
 				if refusal := p.Judge(s, map[string]string{"stage": stage}); (refusal == nil) != (isComparable && isKnown) {
-					t.Errorf("%s, %s at %s: %v", part, source, stage, refusal)
+					t.Errorf("%s, %s at %s: %v", table, source, stage, refusal)
 				}
 			}
 		}
 	}
-	const above = "the object event can be read through public.all"
+	const viewProblem = "the object event can be read through public.all"
 	if _, err := compile(strings.Replace(text, "tables:\n", "tables:\n  all: { rows: open }\n", 1)); err == nil ||
-		!strings.Contains(err.Error(), above) {
+		!strings.Contains(err.Error(), viewProblem) {
 		t.Errorf("an object whose parent is listed: %v", err)
 	}
 	if _, err := compile(strings.NewReplacer("tables:\n", "tables:\n  all: { rows: open }\n", "objects:\n",
@@ -166,8 +166,8 @@ contracts:
 
 func joinOnly(object string) bool { return object == "l" }
 
-// contracted is why the contract of the test refuses a statement; "": it does not.
-func contracted(s policy.Statement, values, vessels map[string]string) string {
+// modelRefusal returns why the test's contract refuses a statement, or "" if it does not.
+func modelRefusal(s policy.Statement, values, vessels map[string]string) string {
 	stage, isKnown := values["stage"]
 	switch {
 	case !isKnown || !slices.Contains([]string{"columns", "everything", "except", "requires", "planned", "few"}, stage):
@@ -176,12 +176,12 @@ func contracted(s policy.Statement, values, vessels map[string]string) string {
 		return "a requirement"
 	}
 	isSingle, isThroughView := true, false
-	seen := map[string]bool{}
+	seenVessels := map[string]bool{}
 	for _, a := range s.Accesses {
 		isSingle, isThroughView = isSingle && joinOnly(a.Relation.Name), isThroughView || len(a.Through) > 0
-		seen[vessels[a.Relation.Name]] = true
+		seenVessels[vessels[a.Relation.Name]] = true
 	}
-	if seen["user"] && seen["shared"] || seen["mind"] && seen["body"] {
+	if seenVessels["user"] && seenVessels["shared"] || seenVessels["mind"] && seenVessels["body"] {
 		return "apart"
 	}
 	for _, a := range s.Accesses {

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A default, as pg_get_expr writes it, that no two rows share.
-func TestDrawn(t *testing.T) {
+// hasUniqueDefault returns whether a default, as pg_get_expr writes it, gives each row a value of its own.
+func TestUniqueDefaults(t *testing.T) {
 	for _, c := range []struct {
 		typ, expression string
 		want            bool

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A session is bound by all limits that concern it, so the smallest timeout counts, wherever it is written; a limit
-// without one bounds nothing.
-func TestTheSmallestTimeoutCounts(t *testing.T) {
+// All limits that apply to a session are enforced, so the smallest timeout counts. A limit without a timeout does not
+// change it.
+func TestSmallestTimeoutCounts(t *testing.T) {
 	for _, c := range []struct {
 		limits      string
 		statement   time.Duration

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Attributes that an agent's tokens give need not be in the configuration. Attributes that both give, or that the
-// policy does not know, get a warning.
+// An attribute that an agent's tokens contain need not be in the configuration. An attribute that both contain, or that
+// the policy does not know, gets a warning.
 func TestAttributesOfTokens(t *testing.T) {
 	doc, err := policy.Parse("p.yaml",
 		[]byte("version: 1\nattributes: { user: { type: text, source: credential }, id: { type: uuid, source: "+

@@ -8,10 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Advice to materialize pays, and compiles as written. None is given for small tables, rows that the caller's own id
-// narrows, and subjects who are in a large part of the rows. Nor is any given where materializing is impossible or
-// done.
-func TestWorthKeeping(t *testing.T) {
+// The advice to materialize a rule is given where it pays, and compiles as written. It is not given for small tables,
+// for rows that an index on the caller's own id finds, or for subjects with a large part of the rows. It is not given
+// either where materializing is impossible or done already.
+func TestAdviceToMaterialize(t *testing.T) {
 	snap := derivedSnapshot(t)
 	size := func(memories, people float64, owners float64) catalog.Sizes {
 		s := catalog.Sizes{
@@ -24,7 +24,7 @@ func TestWorthKeeping(t *testing.T) {
 		return s
 	}
 	const consent = "consent: { every: [ people: { id: person_id } ], status: consent, is: granted }"
-	const kept = "consent: { every: [ people: { id: person_id } ], status: consent, is: granted, materialize: true }"
+	const materializedRule = "consent: { every: [ people: { id: person_id } ], status: consent, is: granted, materialize: true }"
 	for name, c := range map[string]struct {
 		rule  string
 		sizes catalog.Sizes
@@ -32,14 +32,14 @@ func TestWorthKeeping(t *testing.T) {
 	}{
 		"a large table": {consent, size(2_000_000, 50_000, 0),
 			"p.yaml:5:23: about 2000000 rows of public.memories are asked about one by one, whether everybody has " +
-				"agreed: the answer can be stored beside each; who changes their mind then changes about 40 of these (" + kept + ")"},
-		"within any":                   {"any: [ sql: \"body = 'x'\", " + consent + " ]", size(2_000_000, 50_000, 0), kept},
+				"agreed: the answer can be stored beside each; who changes their mind then changes about 40 of these (" + materializedRule + ")"},
+		"within any":                   {"any: [ sql: \"body = 'x'\", " + consent + " ]", size(2_000_000, 50_000, 0), materializedRule},
 		"a small one":                  {consent, size(99_000, 5000, 0), ""},
 		"many of each owner":           {"own: { column: user_id, is: user }, " + consent, size(10_000_000, 500_000, 20), "about 500000 rows"},
 		"few of each owner":            {"own: { column: user_id, is: user }, " + consent, size(10_000_000, 500_000, 10_000), ""},
 		"nobody knows how many owners": {"own: { column: user_id, is: user }, " + consent, size(10_000_000, 500_000, 0), ""},
 		"few people in all rows":       {consent, size(2_000_000, 50, 0), ""},
-		"kept":                         {kept, size(2_000_000, 50_000, 0), ""},
+		"kept":                         {materializedRule, size(2_000_000, 50_000, 0), ""},
 		"nobody to ask":                {consent, size(2_000_000, 0, 0), ""},
 		"nothing known":                {consent, nil, ""},
 	} {
@@ -53,14 +53,14 @@ func TestWorthKeeping(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var said []string
+			var adviceLines []string
 			for _, f := range findings {
-				said = append(said, f.Error())
+				adviceLines = append(adviceLines, f.Error())
 				if _, err := derivedCompile(t, snap, derivedHead+"  memories: { rows: [ "+f.Suggestion+" ] }\n"); err != "" {
 					t.Errorf("what is advised does not compile: %s", err)
 				}
 			}
-			if got := strings.Join(said, "\n"); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			if got := strings.Join(adviceLines, "\n"); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Wrong lists name what is wrong and what to write; what a list may hold is part of the policy's version.
+// The error for a wrong list says what is wrong and what to write. The version of a policy depends on what its lists
+// allow.
 func TestListsOfATable(t *testing.T) {
 	const head = "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n  notes:\n    " +
 		"rows: open\n    write: { commands: [insert, update], columns: [stack, who, about], lists: "
@@ -63,8 +64,8 @@ func TestListsOfATable(t *testing.T) {
 			t.Errorf("%s: %v", lists, err)
 			continue
 		}
-		if other, ok := versions[p.Version()]; ok {
-			t.Errorf("%s and %s have one version", lists, other)
+		if otherLists, ok := versions[p.Version()]; ok {
+			t.Errorf("%s and %s have one version", lists, otherLists)
 		}
 		versions[p.Version()] = lists
 	}

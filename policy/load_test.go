@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// lay writes files beneath a new folder and returns its path.
-func lay(t *testing.T, files map[string]string) string {
+// writeFiles writes files into a new folder and returns its path.
+func writeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -28,7 +28,7 @@ func lay(t *testing.T, files map[string]string) string {
 const bare = "version: 1\n"
 
 func TestInclude(t *testing.T) {
-	dir := lay(t, map[string]string{
+	dir := writeFiles(t, map[string]string{
 		"main.yaml":               head + "include: [tables/*.yaml, deep, one.yaml]\n",
 		"one.yaml":                bare + "include: [tables/people.yaml]\ntables: { parts: { rows: open } }\n",
 		"tables/people.yaml":      bare + "tables: { people: { rows: open } }\n",
@@ -50,9 +50,9 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// An error in an included file has its place in that file, and nothing outside the policy's folder is read.
+// An error in an included file has a position in that file. Files outside the policy's folder are not read.
 func TestIncludeRefuses(t *testing.T) {
-	outside := lay(t, map[string]string{"secret.yaml": bare + "tables: { people: { rows: open } }\n"})
+	outsideDir := writeFiles(t, map[string]string{"secret.yaml": bare + "tables: { people: { rows: open } }\n"})
 	for name, c := range map[string]struct {
 		files map[string]string
 		link  string // a symbolic link to a file outside the folder
@@ -62,7 +62,7 @@ func TestIncludeRefuses(t *testing.T) {
 			"a.yaml": bare + "tabels: {}\n"}, "", `a.yaml:2:1: unknown key "tabels" in the policy`},
 		"no such file": {map[string]string{"main.yaml": bare + "include: [a.yaml]\n"}, "", `main.yaml:2:11: "a.yaml" names no file of a policy`},
 		"no match":     {map[string]string{"main.yaml": bare + "include: ['t/*.yaml']\n"}, "", `main.yaml:2:11: "t/*.yaml" names no file of a policy`},
-		"absolute":     {map[string]string{"main.yaml": bare + "include: [" + outside + "/secret.yaml]\n"}, "", "leads out of the policy's folder"},
+		"absolute":     {map[string]string{"main.yaml": bare + "include: [" + outsideDir + "/secret.yaml]\n"}, "", "leads out of the policy's folder"},
 		"above":        {map[string]string{"main.yaml": bare + "include: ['../*/secret.yaml']\n"}, "", "leads out of the policy's folder"},
 		"link": {map[string]string{"main.yaml": bare + "include: [a.yaml]\n"}, "a.yaml",
 			`"a.yaml" leads out of the policy's folder by a symbolic link`},
@@ -81,9 +81,9 @@ func TestIncludeRefuses(t *testing.T) {
 			"", `a.yaml:1:1: the policy needs "version"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := lay(t, c.files)
+			dir := writeFiles(t, c.files)
 			if c.link != "" {
-				if err := os.Symlink(filepath.Join(outside, "secret.yaml"), filepath.Join(dir, c.link)); err != nil {
+				if err := os.Symlink(filepath.Join(outsideDir, "secret.yaml"), filepath.Join(dir, c.link)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -99,7 +99,7 @@ func TestIncludeRefuses(t *testing.T) {
 	}
 }
 
-// Files without bounds end in an error, not in the parser.
+// Files that are too large or too deeply nested are refused with an error, before the parser uses much memory.
 func TestHostileFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"brackets": strings.Repeat("[", 1<<17), "braces": strings.Repeat("{a: ",
@@ -116,7 +116,7 @@ func TestHostileFiles(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	dir := lay(t, map[string]string{"a.yaml": bare + "include: [sub]\n", "sub/b.yaml": bare})
+	dir := writeFiles(t, map[string]string{"a.yaml": bare + "include: [sub]\n", "sub/b.yaml": bare})
 	_, w, err := policy.LoadWatched(dir)
 	if err != nil {
 		t.Fatal(err)

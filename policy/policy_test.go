@@ -16,7 +16,7 @@ import (
 
 const head = "version: 1\nattributes: { user: { type: uuid, source: credential } }\n"
 
-// snapshot is the catalog that the cases are compiled against.
+// snapshot is the catalog that the policies of this file are compiled against.
 func snapshot() *catalog.Snapshot {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	columns := func(list string) []catalog.Column {
@@ -302,7 +302,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Every error is told, not the first alone.
+// The error contains every mistake of a policy, not only the first.
 func TestAllErrorsAtOnce(t *testing.T) {
 	_, err := compile(head + "tables: { memoirs: { rows: open }, peple: { rows: open } }\nfunctions: { mach: {} }")
 	var errs policy.Errors
@@ -313,7 +313,7 @@ func TestAllErrorsAtOnce(t *testing.T) {
 
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string) {
+	writeFile := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -321,10 +321,10 @@ func TestFolder(t *testing.T) {
 	if _, err := policy.Load(dir); err == nil || !strings.Contains(err.Error(), "no .yaml file") {
 		t.Errorf("empty folder: %v", err)
 	}
-	write("a.yaml", head+"tables: { memories: { rows: [ { own: { column: user_id, is: user } } ] } }")
-	write("b.yml", "version: 1\ntables: { people: { rows: open } }")
-	write("policy_test.yaml", "not: a policy")
-	write("README.md", "no")
+	writeFile("a.yaml", head+"tables: { memories: { rows: [ { own: { column: user_id, is: user } } ] } }")
+	writeFile("b.yml", "version: 1\ntables: { people: { rows: open } }")
+	writeFile("policy_test.yaml", "not: a policy")
+	writeFile("README.md", "no")
 	doc, err := policy.Load(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +333,7 @@ func TestFolder(t *testing.T) {
 	if err != nil || len(p.Tables()) != 2 {
 		t.Fatalf("%v, %v", p, err)
 	}
-	write("c.yaml", "version: 1\ntables: { people: { rows: open } }")
+	writeFile("c.yaml", "version: 1\ntables: { people: { rows: open } }")
 	if _, err := policy.Load(dir); err == nil || !strings.Contains(err.Error(), `c.yaml:2:11: tables has "people" already, at `) {
 		t.Errorf("twice: %v", err)
 	}
@@ -390,20 +390,20 @@ func TestAttributeCheck(t *testing.T) {
 	}
 }
 
-// The blocks over a row's own columns.
+// Blocks that use only a row's own columns.
 func TestOwnColumns(t *testing.T) {
 	const head = "version: 1\nattributes: { user: { type: uuid, source: credential }, teams: { type: 'uuid[]', " +
 		"source: credential }, words: { type: 'text[]', source: credential }, n: { type: integer, source: credential } }\n"
-	own := func(column, attribute, sqlType string) predicate.Own {
+	ownNode := func(column, attribute, sqlType string) predicate.Own {
 		return predicate.Own{Column: column, Attribute: attribute, Type: sqlType}
 	}
 	for rule, want := range map[string]predicate.Node{
-		"own: { column: user_id, is: teams }": own("user_id", "teams", "pg_catalog.uuid[]"),
+		"own: { column: user_id, is: teams }": ownNode("user_id", "teams", "pg_catalog.uuid[]"),
 		"own: { column: mood, is: words }": predicate.Own{
 			Column: "mood", Attribute: "words", Type: "pg_catalog.text[]", ComparesText: true},
-		"tenant: { column: n, is: n }":               own("n", "n", "pg_catalog.int4"),
-		"tenant: { column: n, is: n, shared: 0 }":    predicate.Tenant{Own: own("n", "n", "pg_catalog.int4"), SharedValue: "0"},
-		"tenant: { column: n, is: n, shared: null }": predicate.Tenant{Own: own("n", "n", "pg_catalog.int4"), SharedNull: true},
+		"tenant: { column: n, is: n }":               ownNode("n", "n", "pg_catalog.int4"),
+		"tenant: { column: n, is: n, shared: 0 }":    predicate.Tenant{Own: ownNode("n", "n", "pg_catalog.int4"), SharedValue: "0"},
+		"tenant: { column: n, is: n, shared: null }": predicate.Tenant{Own: ownNode("n", "n", "pg_catalog.int4"), SharedNull: true},
 		"grant: { column: tags, to: [user, words], all: '*' }": predicate.Grant{
 			Column: "tags", EverybodyWord: "*", Grantees: []predicate.Grantee{{Attribute: "user"},
 				{Attribute: "words", IsList: true}}},
@@ -430,9 +430,9 @@ func TestOwnColumns(t *testing.T) {
 	}
 }
 
-// A reference by a key of several columns is one to a row that must be there; by a part of it, it is not.
+// A link by all columns of a composite key refers to a single row, which must exist. A link by some of them does not.
 func TestKeysOfSeveralColumns(t *testing.T) {
-	for link, required := range map[string]bool{"n: n, owner: user_id": true, "owner: user_id, n: n": true,
+	for link, isRequired := range map[string]bool{"n: n, owner: user_id": true, "owner: user_id, n: n": true,
 		"owner: user_id": false, "owner: user_id, n: n, state: body": false} {
 		p, err := compile(head +
 			"tables:\n  parts: { rows: open }\n  memories: { rows: [ { consent: { every: [ parts: { " + link +
@@ -442,11 +442,11 @@ func TestKeysOfSeveralColumns(t *testing.T) {
 			continue
 		}
 		memories, _ := p.Table(catalog.Name{Schema: "public", Name: "memories"})
-		if c := memories.Rows.(predicate.All)[0].(predicate.Consent); c.FirstRequired != required ||
+		if c := memories.Rows.(predicate.All)[0].(predicate.Consent); c.FirstRequired != isRequired ||
 			len(c.Steps[0].MorePairs) != strings.Count(link, ",") {
 			t.Errorf("%s: %+v", link, c)
 		}
-		if (len(p.Warnings()) == 0) != required {
+		if (len(p.Warnings()) == 0) != isRequired {
 			t.Errorf("%s: warnings %v", link, p.Warnings())
 		}
 	}
@@ -473,8 +473,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whether any rule asks the registry is told of columns that exist by key, too.
-func TestAsksTheRegistry(t *testing.T) {
+// Policy.UsesRegistry is also true if only a column that exists by key depends on the registry.
+func TestUsesRegistry(t *testing.T) {
 	for column, want := range map[string]bool{"body: allow": false, "body: { by_key: {} }": false,
 		"body: { category: ESSENTIAL }": true, "body: { by_key: {}, category: ESSENTIAL }": true} {
 		consent := ""

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The tree of rules has the policy's shape and places, and its outermost node is the table's.
+// The tree of rules has the policy's structure and positions. Its root is the table's whole rule.
 func TestRules(t *testing.T) {
 	p, err := compile(`version: 1
 attributes: { user: { type: uuid, source: credential } }
@@ -27,15 +27,15 @@ tables:
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	var tell func(r *policy.Rule, depth int)
-	tell = func(r *policy.Rule, depth int) {
+	var printRule func(r *policy.Rule, depth int)
+	printRule = func(r *policy.Rule, depth int) {
 		fmt.Fprintf(&b, "%s%s %d:%d\n", strings.Repeat(" ", depth), r.Block, r.Line, r.Column)
 		for _, part := range r.Parts {
-			tell(part, depth+1)
+			printRule(part, depth+1)
 		}
 	}
 	for _, table := range p.Tables() {
-		tell(table.Rule, 0)
+		printRule(table.Rule, 0)
 		if got, want := predicate.DirectCondition(table.Rule.Node, "r", nil),
 			predicate.DirectCondition(table.Rows, "r", nil); got != want {
 			t.Errorf("%s: the rule's node is %s, not %s", table.Relation.Name, got, want)
@@ -68,7 +68,8 @@ all 6:7
 	}
 }
 
-// Conditions of contracts stand around the blocks. They stay where a block is replaced, and are left out of Blocks.
+// Conditions of contracts are added around the blocks. They remain where a block is replaced, and Blocks leaves them
+// out.
 func TestRulesBehindContracts(t *testing.T) {
 	p, err := compile(`version: 1
 attributes: { user: { type: uuid, source: credential }, stage: { type: text, source: credential } }

@@ -18,43 +18,44 @@ import (
 )
 
 func TestSchemaIsCommitted(t *testing.T) {
-	committed, err := os.ReadFile("../docs/schema/policy.json")
+	committedSchema, err := os.ReadFile("../docs/schema/policy.json")
 	if *update {
 		if err := os.WriteFile("../docs/schema/policy.json", policy.Schema(), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if err != nil || !bytes.Equal(committed, policy.Schema()) {
+	if err != nil || !bytes.Equal(committedSchema, policy.Schema()) {
 		t.Errorf("docs/schema/policy.json is not what pgconsent policy schema prints: go test ./policy -run TestSchemaIsCommitted -update (%v)", err)
 	}
 }
 
-// validator checks a policy by its schema. Text that is not YAML is an error of another kind.
-func validator(t *testing.T) func(text string) (notYAML, invalid error) {
+// validator returns a function that validates a policy with the JSON schema. Text that is not YAML gives an error of
+// its own.
+func validator(t *testing.T) func(text string) (notYAML, schemaError error) {
 	t.Helper()
-	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(policy.Schema()))
+	parsedSchema, err := jsonschema.UnmarshalJSON(bytes.NewReader(policy.Schema()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", parsed); err != nil {
+	if err := c.AddResource("schema.json", parsedSchema); err != nil {
 		t.Fatal(err)
 	}
 	schema, err := c.Compile("schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(text string) (notYAML, invalid error) {
+	return func(text string) (notYAML, schemaError error) {
 		var v any
 		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 			return err, nil
 		}
-		plain, err := json.Marshal(v)
+		jsonText, err := json.Marshal(v)
 		if err != nil {
 			return err, nil
 		}
-		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(plain))
+		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(jsonText))
 		if err != nil {
 			return err, nil
 		}
@@ -62,14 +63,14 @@ func validator(t *testing.T) func(text string) (notYAML, invalid error) {
 	}
 }
 
-// Every policy of the worlds and of the docs validates.
+// Every policy of the test worlds and of the docs is valid.
 func TestSchemaAcceptsRightPolicies(t *testing.T) {
-	valid := validator(t)
+	validate := validator(t)
 	kinds := map[string]int{}
 	check := func(kind, sourceColumn, text string) {
 		kinds[kind]++
-		if notYAML, invalid := valid(text); notYAML != nil || invalid != nil {
-			t.Errorf("%s: %v%v\n%s", sourceColumn, notYAML, invalid, text)
+		if notYAML, schemaError := validate(text); notYAML != nil || schemaError != nil {
+			t.Errorf("%s: %v%v\n%s", sourceColumn, notYAML, schemaError, text)
 		}
 	}
 	for _, root := range []string{"../examples/worlds", "../docs", "../cmd/pgconsent/testdata/init", "../test"} {
@@ -85,11 +86,11 @@ func TestSchemaAcceptsRightPolicies(t *testing.T) {
 				check(root, path, string(text))
 			case strings.HasSuffix(path, ".md"):
 				for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-					switch one := block[1]; {
-					case strings.HasPrefix(one, "rows:"):
-						check("rules", path, "version: 1\ntables:\n  t:\n    "+strings.ReplaceAll(one, "\n", "\n    "))
-					case strings.HasPrefix(one, "version:") && strings.Contains(one, "tables:"), strings.HasPrefix(one, "tables:"):
-						check("policies", path, "version: 1\n"+strings.TrimPrefix(one, "version: 1\n"))
+					switch language := block[1]; {
+					case strings.HasPrefix(language, "rows:"):
+						check("rules", path, "version: 1\ntables:\n  t:\n    "+strings.ReplaceAll(language, "\n", "\n    "))
+					case strings.HasPrefix(language, "version:") && strings.Contains(language, "tables:"), strings.HasPrefix(language, "tables:"):
+						check("policies", path, "version: 1\n"+strings.TrimPrefix(language, "version: 1\n"))
 					}
 				}
 			}
@@ -106,14 +107,14 @@ func TestSchemaAcceptsRightPolicies(t *testing.T) {
 	}
 }
 
-// A wrong policy that the decoder refuses without looking at a database does not validate, and one that it takes does.
+// The schema refuses a wrong policy exactly if the decoder does, which uses no database either.
 func TestSchemaRefusesWrongPolicies(t *testing.T) {
-	valid := validator(t)
+	validate := validator(t)
 	paths, err := filepath.Glob("testdata/wrong/*.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A schema cannot check these: the inside of texts, two parts together, and names that are taken.
+	// A schema cannot check the following: the content of texts, two parts together, and names that are used twice.
 	unchecked := []string{
 		"file-environment", "file-environment-key", "file-entry-far-out", "file-utf8", "file-utf16", "file-nul",
 		"file-anchor", "file-merge", "file-tag", "file-bom-crlf", "file-two-documents", "include-missing",
@@ -129,19 +130,19 @@ func TestSchemaRefusesWrongPolicies(t *testing.T) {
 		if len(c.files) != 1 || slices.Contains(unchecked, name) {
 			continue
 		}
-		written, err := os.ReadFile(c.write(t))
+		policyText, err := os.ReadFile(c.write(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, loadError := policy.Parse("policy.yaml", written)
-		notYAML, invalid := valid(string(written))
+		_, loadError := policy.Parse("policy.yaml", policyText)
+		notYAML, schemaError := validate(string(policyText))
 		switch {
 		case notYAML != nil:
-		case loadError != nil && invalid == nil:
+		case loadError != nil && schemaError == nil:
 			t.Errorf("%s: the schema takes what the decoder refuses: %v", name, loadError)
-		case loadError == nil && invalid != nil:
-			t.Errorf("%s: the schema refuses what the decoder takes: %v", name, invalid)
-		case invalid != nil:
+		case loadError == nil && schemaError != nil:
+			t.Errorf("%s: the schema refuses what the decoder takes: %v", name, schemaError)
+		case schemaError != nil:
 			refused++
 		}
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// examples makes nodes of a shape that have, between them, every key and every alternative.
+// examples generates example nodes for a shape. Together they use every key and every alternative.
 type examples struct {
-	line int
-	want map[place]*shape // the shapes of the mappings that were made, by their place
-	open map[string]int   // how often a named shape occurs on the current path
+	line           int
+	producedShapes map[place]*shape // the shapes of the generated mappings, by position
+	openCount      map[string]int   // how often a named shape occurs on the current path
 }
 
 func (x *examples) at() place {
@@ -29,11 +29,11 @@ func (x *examples) scalar(value string, literal yamlfile.ScalarType) []*node {
 func (x *examples) of(s *shape) []*node {
 	switch s.kind {
 	case referenceKind:
-		if x.open[s.definitionName] > 1 { // a shape may contain itself once; deeper nesting gives millions of examples
+		if x.openCount[s.definitionName] > 1 { // a shape may contain itself once; deeper nesting gives millions of examples
 			return nil
 		}
-		x.open[s.definitionName]++
-		defer func() { x.open[s.definitionName]-- }()
+		x.openCount[s.definitionName]++
+		defer func() { x.openCount[s.definitionName]-- }()
 		return x.of(s.resolve())
 	case wordKind:
 		if s.words == nil {
@@ -74,24 +74,24 @@ func (x *examples) of(s *shape) []*node {
 	panic("a shape without examples")
 }
 
-// mapping makes one node with every key, and more where a key has more examples; or one for each key that excludes
-// others.
+// mapping returns one node with every key, and more where a key has several examples. If keys exclude each other, it
+// returns one node for each.
 func (x *examples) mapping(s *shape) []*node {
 	var out []*node
 	values := make([][]*node, len(s.keys))
-	most := 1
+	maxExamples := 1
 	for i, k := range s.keys {
 		values[i] = x.of(k.shape)
-		most = max(most, len(values[i]))
+		maxExamples = max(maxExamples, len(values[i]))
 	}
-	make := func(pick func(i, turn int) *node, turn int) {
+	make := func(pick func(i, exampleNumber int) *node, exampleNumber int) {
 		n := &node{Place: x.at(), Kind: yamlfile.MappingNode}
 		for i, k := range s.keys {
-			if v := pick(i, turn); v != nil {
+			if v := pick(i, exampleNumber); v != nil {
 				n.Keys, n.KeyPlaces, n.Values = append(n.Keys, k.name), append(n.KeyPlaces, x.at()), append(n.Values, v)
 			}
 		}
-		x.want[n.Place] = s
+		x.producedShapes[n.Place] = s
 		out = append(out, n)
 	}
 	if s.hasOneKey {
@@ -107,58 +107,58 @@ func (x *examples) mapping(s *shape) []*node {
 		}
 		return out
 	}
-	for turn := range most {
-		make(func(i, turn int) *node {
+	for exampleNumber := range maxExamples {
+		make(func(i, exampleNumber int) *node {
 			if len(values[i]) == 0 {
 				return nil
 			}
-			return values[i][min(turn, len(values[i])-1)]
-		}, turn)
+			return values[i][min(exampleNumber, len(values[i])-1)]
+		}, exampleNumber)
 	}
 	return out
 }
 
-// The decoder and the description know the same keys, everywhere.
+// The decoder and the shapes agree on the keys that are allowed, at each position of a policy.
 func TestShapes(t *testing.T) {
 	tier.All(t)
-	x := &examples{want: map[place]*shape{}, open: map[string]int{}}
-	seen := map[*shape]bool{}
-	said := map[string]bool{}
-	for _, root := range x.of(policyShape()) {
+	x := &examples{producedShapes: map[place]*shape{}, openCount: map[string]int{}}
+	seenShapes := map[*shape]bool{}
+	reportedKeys := map[string]bool{}
+	for _, rootNode := range x.of(policyShape()) {
 		d := newDocumentDecoder(&Document{blockNames: map[place]string{}})
 		d.onKeys = func(position place, allowedWords []string) {
-			s := x.want[position]
+			s := x.producedShapes[position]
 			if s == nil {
 				return // its parent mapping is reported below
 			}
-			seen[s] = true
-			var described []string
+			seenShapes[s] = true
+			var describedKeys []string
 			for _, k := range s.keys {
-				described = append(described, k.name)
+				describedKeys = append(describedKeys, k.name)
 			}
-			slices.Sort(described)
-			if !slices.Equal(described, allowedWords) && !said[s.doc] {
-				said[s.doc] = true
-				t.Errorf("%q: the decoder knows the keys %v, policy/shape.go describes %v", s.doc, allowedWords, described)
+			slices.Sort(describedKeys)
+			if !slices.Equal(describedKeys, allowedWords) && !reportedKeys[s.doc] {
+				reportedKeys[s.doc] = true
+				t.Errorf("%q: the decoder knows the keys %v, policy/shape.go describes %v", s.doc, allowedWords, describedKeys)
 			}
 		}
-		d.decodeRoot(root)
+		d.decodeRoot(rootNode)
 		for _, err := range d.errs {
 			if strings.Contains(err.Message, "unknown key") || strings.Contains(err.Message, "not in this version") ||
 				strings.Contains(err.Message, "must be a") {
-				if !said[err.Message] {
+				if !reportedKeys[err.Message] {
 					t.Errorf("the decoder refuses what policy/shape.go describes: %s", err)
 				}
-				said[err.Message] = true
+				reportedKeys[err.Message] = true
 			}
 		}
 	}
-	reached := map[string]bool{}
-	for s := range seen {
-		reached[signatureOf(s)] = true
+	reachedWords := map[string]bool{}
+	for s := range seenShapes {
+		reachedWords[signatureOf(s)] = true
 	}
-	for position, s := range x.want {
-		if len(s.keys) > 0 && !reached[signatureOf(s)] {
+	for position, s := range x.producedShapes {
+		if len(s.keys) > 0 && !reachedWords[signatureOf(s)] {
 			t.Errorf("%v %q: the decoder did not look at the keys %s", position, s.doc, signatureOf(s))
 		}
 	}

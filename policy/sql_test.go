@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// expressions are compiled against this table.
+// expressionSnapshot is a catalog with the table that the expressions are compiled against.
 func expressionSnapshot() *catalog.Snapshot {
 	column := func(name, sqlType string) catalog.Column {
 		c := catalog.Column{Name: name, Type: sqlType}
@@ -137,7 +137,8 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// An expression is refused, with its place, if it could raise an error, act, read other tables, or depend on settings.
+// An expression is refused, with its position, if it could raise an error, have side effects, read other tables, or
+// depend on settings.
 func TestExpressionErrors(t *testing.T) {
 	for expression, want := range map[string]string{
 		"a = ":                   "p.yaml:10:19: syntax error at end of input",
@@ -229,7 +230,7 @@ func TestExpressionErrors(t *testing.T) {
 	}
 }
 
-// Places are those of the file, however the text is written there.
+// Positions of errors are those in the file, however the YAML text is quoted or indented.
 func TestExpressionPlaces(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"a = 'é' AND nope = 1":                           "p.yaml:10:26:",

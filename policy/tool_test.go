@@ -9,7 +9,7 @@ import (
 
 const published = head + "functions: { search: { pin: { respect: true }, tool: { name: find, description: finds, %s } } }"
 
-// A tool has the arguments that are not pinned, and its statement names them.
+// An MCP tool takes the arguments of its function that the policy does not fix. Its statement passes them by name.
 func TestTool(t *testing.T) {
 	for _, c := range []struct{ arguments, want string }{
 		{"", "q:text n:integer?"},
@@ -41,9 +41,9 @@ func TestTool(t *testing.T) {
 	}
 }
 
-// Everything that a client of MCP is told is part of the policy's version, and of a diff.
+// Everything that an MCP client is told about a tool is part of the policy's version, and of a diff.
 func TestToolIsInTheVersion(t *testing.T) {
-	seen := map[string]string{}
+	textByVersion := map[string]string{}
 	for _, text := range []string{
 		"functions: { search: { pin: { respect: true } } }",
 		"functions: { search: { pin: { respect: true }, tool: { description: finds } } }",
@@ -56,10 +56,10 @@ func TestToolIsInTheVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, ok := seen[p.Version()]; ok {
-			t.Errorf("one version for two policies:\n%s\n%s", other, text)
+		if otherText, ok := textByVersion[p.Version()]; ok {
+			t.Errorf("one version for two policies:\n%s\n%s", otherText, text)
 		}
-		seen[p.Version()] = text
+		textByVersion[p.Version()] = text
 		if _, isTold := p.Restrictions()["tool find"]; isTold != strings.Contains(text, "name: find") {
 			t.Errorf("Bounds has tool find: %t, for %s", isTold, text)
 		}

@@ -22,8 +22,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// descriptionOf are policies that have, between them, nearly all that a policy may say, each beside the schema.sql that it is
-// for.
+// descriptionOf are files with policies that, together, use nearly every part of the language. Each has its schema.sql
+// beside it.
 var descriptionOf = []string{
 	"../examples/worlds/arcive/policy.yaml", "../examples/worlds/ciris/policy.yaml",
 	"../examples/worlds/ciris/policy_registry.yaml", "../examples/worlds/kernle/policy.yaml",
@@ -31,23 +31,23 @@ var descriptionOf = []string{
 	"../test/oracle/testdata/hospital/policy.yaml",
 }
 
-// unsaid are fields of a compiled policy that are not part of its meaning: where it was written, and in what words or
-// order.
-var unsaid = []string{"version", "warnings", "place", "Rule", "order", "expressions"}
+// fieldsWithoutMeaning are fields of a compiled policy that are not part of its meaning: positions, the original
+// wording, and the order of parts.
+var fieldsWithoutMeaning = []string{"version", "warnings", "place", "Rule", "order", "expressions"}
 
-// Two policies of one version have one meaning. If a word, a number or an entry of a document changes, either the
-// compiled policy stays the same or its version changes. A proxy that is told to reload keeps what it has where the
-// version is the same.
+// Two policies with the same version have the same meaning. If a word, a number or an entry of a document changes, the
+// version changes too, or the compiled policy is the same. On a reload, a proxy does nothing if the version is the
+// same.
 func TestVersionsTellPoliciesApart(t *testing.T) {
 	tier.All(t)
-	same := cmp.Options{
+	sameMeaning := cmp.Options{
 		cmp.Exporter(func(reflect.Type) bool { return true }),
 		cmp.Comparer(func(a, b *catalog.Relation) bool { return a == b }),
 		cmp.Comparer(func(a, b *catalog.Function) bool { return a == b }),
 		cmp.Comparer(func(a, b *regexp.Regexp) bool { return a == b || a != nil && b != nil && a.String() == b.String() }),
 		cmp.FilterPath(func(p cmp.Path) bool {
 			f, ok := p.Last().(cmp.StructField)
-			return ok && slices.Contains(unsaid, f.Name())
+			return ok && slices.Contains(fieldsWithoutMeaning, f.Name())
 		}, cmp.Ignore()),
 	}
 	for i, file := range descriptionOf {
@@ -60,7 +60,7 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 				t.Fatal(err)
 			}
 			snap := schemaBeside(t, file)
-			compiled := func(text []byte) *policy.Policy {
+			compilePolicy := func(text []byte) *policy.Policy {
 				doc, err := policy.Parse("p.yaml", text)
 				if err != nil {
 					return nil
@@ -75,35 +75,35 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 			if err := yaml.UnmarshalWithOptions(text, &tree, yaml.UseOrderedMap()); err != nil {
 				t.Fatal(err)
 			}
-			whole, err := yaml.Marshal(tree)
+			documentYAML, err := yaml.Marshal(tree)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := compiled(whole)
+			p := compilePolicy(documentYAML)
 			if p == nil {
-				t.Fatalf("%s does not compile\n%s", file, whole)
+				t.Fatalf("%s does not compile\n%s", file, documentYAML)
 			}
 			differing := 0
-			others := changes(tree, rand.New(rand.NewPCG(3, 3)), 120)
-			for _, c := range others {
+			variants := changes(tree, rand.New(rand.NewPCG(3, 3)), 120)
+			for _, c := range variants {
 				changedYAML, err := yaml.Marshal(c.tree)
 				if err != nil {
 					t.Fatal(err)
 				}
-				o := compiled(changedYAML)
+				o := compilePolicy(changedYAML)
 				if o == nil {
 					continue
 				}
 				if p.Version() != o.Version() {
 					differing++
-				} else if d := cmp.Diff(p, o, same); d != "" {
-					t.Errorf("%s: the version stays as it was, and the policy does not\n%.1500s", c.what, d)
+				} else if d := cmp.Diff(p, o, sameMeaning); d != "" {
+					t.Errorf("%s: the version stays as it was, and the policy does not\n%.1500s", c.description, d)
 				}
 			}
 			if differing < 5 {
-				t.Errorf("%d of %d changes make another policy", differing, len(others))
+				t.Errorf("%d of %d changes make another policy", differing, len(variants))
 			}
-			t.Logf("%d of %d changes make another policy", differing, len(others))
+			t.Logf("%d of %d changes make another policy", differing, len(variants))
 		})
 	}
 }
@@ -131,13 +131,13 @@ func schemaBeside(t *testing.T, file string) *catalog.Snapshot {
 }
 
 type change struct {
-	what, kind string
-	tree       any
+	description, kind string
+	tree              any
 }
 
-// changes are variants of a document with one entry left out, a number plus one, a boolean inverted, or a word moved.
-// There are at most so many, some of each kind.
-func changes(tree any, r *rand.Rand, most int) []change {
+// changes returns variants of a document with one entry left out, a number plus one, a boolean inverted, or a word
+// moved. It returns at most most variants, some of each kind.
+func changes(tree any, r *rand.Rand, maxChanges int) []change {
 	var words []string
 	var collect func(n any)
 	collect = func(n any) {
@@ -156,60 +156,60 @@ func changes(tree any, r *rand.Rand, most int) []change {
 	}
 	collect(tree)
 	var out []change
-	var walk func(n any, path, last string, put func(any) any)
-	walk = func(n any, path, last string, put func(any) any) {
-		with := func(label string, v any) {
-			kind := last
+	var walk func(n any, path, lastKey string, replace func(any) any)
+	walk = func(n any, path, lastKey string, replace func(any) any) {
+		addChange := func(label string, v any) {
+			kind := lastKey
 			if strings.HasPrefix(label, "without ") {
 				kind = label
 			}
-			out = append(out, change{path + ": " + label, kind, put(v)})
+			out = append(out, change{path + ": " + label, kind, replace(v)})
 		}
 		switch n := n.(type) {
 		case yaml.MapSlice:
 			for i, item := range n {
 				name := fmt.Sprint(item.Key)
-				with("without "+name, slices.Delete(slices.Clone(n), i, i+1))
+				addChange("without "+name, slices.Delete(slices.Clone(n), i, i+1))
 				walk(item.Value, path+"."+name, name, func(v any) any {
 					c := slices.Clone(n)
 					c[i].Value = v
-					return put(c)
+					return replace(c)
 				})
 			}
 		case []any:
 			for i, item := range n {
-				with(fmt.Sprintf("without entry %d", i+1), slices.Delete(slices.Clone(n), i, i+1))
-				walk(item, fmt.Sprintf("%s[%d]", path, i+1), last, func(v any) any {
+				addChange(fmt.Sprintf("without entry %d", i+1), slices.Delete(slices.Clone(n), i, i+1))
+				walk(item, fmt.Sprintf("%s[%d]", path, i+1), lastKey, func(v any) any {
 					c := slices.Clone(n)
 					c[i] = v
-					return put(c)
+					return replace(c)
 				})
 			}
 		case bool:
-			with("turned over", !n)
+			addChange("turned over", !n)
 		case uint64:
-			with("one more", n+1)
+			addChange("one more", n+1)
 		case string:
 			for range 2 {
 				w := words[r.IntN(len(words))]
-				with(n+" is "+w, w)
+				addChange(n+" is "+w, w)
 			}
-			with(n+" with a 1", n+"1")
+			addChange(n+" with a 1", n+"1")
 		}
 	}
 	walk(tree, "policy", "", func(v any) any { return v })
 	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
-	seen := map[string]int{}
-	turn := map[*change]int{} // the number of the change among those of its kind
+	countByKind := map[string]int{}
+	numberInKind := map[*change]int{} // the number of the change among those of its kind
 	var order []*change
 	for i := range out {
-		turn[&out[i]], order = seen[out[i].kind], append(order, &out[i])
-		seen[out[i].kind]++
+		numberInKind[&out[i]], order = countByKind[out[i].kind], append(order, &out[i])
+		countByKind[out[i].kind]++
 	}
-	slices.SortStableFunc(order, func(a, b *change) int { return turn[a] - turn[b] })
-	var chosen []change
-	for _, c := range order[:min(most, len(order))] {
-		chosen = append(chosen, *c)
+	slices.SortStableFunc(order, func(a, b *change) int { return numberInKind[a] - numberInKind[b] })
+	var chosenChanges []change
+	for _, c := range order[:min(maxChanges, len(order))] {
+		chosenChanges = append(chosenChanges, *c)
 	}
-	return chosen
+	return chosenChanges
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A column that is computed when it is read (PostgreSQL 18) may fail on some row. So no rule may read it, and it may be
-// computed from visible columns only.
+// A virtual generated column (PostgreSQL 18) is computed when it is read, and may fail for some row. So no rule may
+// read it, and it must be computed from visible columns only.
 func TestVirtualColumns(t *testing.T) {
 	name := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	columns := []catalog.Column{

@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// writable is a catalog of tables with keys. Columns are "name type", with flags behind: ! NOT NULL, = a default, # a
-// sequence, * generated, @ identity always.
-func writable() *catalog.Snapshot {
+// writableSnapshot is a catalog of tables with keys. A column is written as "name type" and flags: ! NOT NULL, = a
+// default, # a sequence, * generated, @ identity always.
+func writableSnapshot() *catalog.Snapshot {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	columns := func(list string) []catalog.Column {
 		var out []catalog.Column
@@ -37,7 +37,7 @@ func writable() *catalog.Snapshot {
 	unique := func(names ...string) catalog.Key {
 		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, EqualColumns: names, NullsDistinctColumns: names}
 	}
-	to := func(target, column string, action catalog.Action, from ...string) catalog.ForeignKey {
+	foreignKey := func(target, column string, action catalog.Action, from ...string) catalog.ForeignKey {
 		return catalog.ForeignKey{Columns: from, Target: public(target), TargetColumns: []string{column}, OnUpdate: action,
 			OnDelete: action}
 	}
@@ -45,9 +45,10 @@ func writable() *catalog.Snapshot {
 		Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
 		Relations: []*catalog.Relation{
 			{Name: public("notes"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-				UniqueKeys:  []catalog.Key{unique("id"), unique("owner", "slug"), unique("code")},
-				Columns:     columns("id uuid!=, owner uuid!, slug text, code text, state text, title text, upper text*, topic uuid, place uuid, made text!="),
-				ForeignKeys: []catalog.ForeignKey{to("topics", "id", catalog.NoAction, "topic"), to("places", "id", catalog.NoAction, "place")}},
+				UniqueKeys: []catalog.Key{unique("id"), unique("owner", "slug"), unique("code")},
+				Columns:    columns("id uuid!=, owner uuid!, slug text, code text, state text, title text, upper text*, topic uuid, place uuid, made text!="),
+				ForeignKeys: []catalog.ForeignKey{foreignKey("topics", "id", catalog.NoAction, "topic"),
+					foreignKey("places", "id", catalog.NoAction, "place")}},
 			{Name: public("topics"), Kind: catalog.Table, PrimaryKey: []string{"id"},
 				UniqueKeys: []catalog.Key{unique("id")}, Columns: columns("id uuid!=, owner uuid!")},
 			{Name: public("links"), Kind: catalog.Table,
@@ -78,14 +79,15 @@ func writable() *catalog.Snapshot {
 			{Name: public("probed"), Kind: catalog.PartitionedTable, PrimaryKey: []string{"id"},
 				Inheritance: catalog.Inheritance{PartitionBy: []string{"region", "secret"}},
 				UniqueKeys:  []catalog.Key{unique("id"), unique("owner", "code", "title"), unique("owner", "slug")},
-				ForeignKeys: []catalog.ForeignKey{to("places", "id", catalog.Cascade, "place", "secret")},
+				ForeignKeys: []catalog.ForeignKey{foreignKey("places", "id", catalog.Cascade, "place", "secret")},
 				WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{{Source: "index", Columns: []string{"a", "secret"}},
 					{Source: "trigger", Columns: []string{"c", "secret"}}, {Source: "index", Columns: []string{"d", "owner"}}}},
 				Columns: columns(
 					"id uuid!=, owner uuid!, a integer, b text, c integer, d integer, e integer, title text, slug " +
 						"text, code text, secret integer, region text, place uuid")},
 			{Name: public("replies"), Kind: catalog.Table, Columns: columns("note uuid!, again uuid"),
-				ForeignKeys: []catalog.ForeignKey{to("notes", "id", catalog.Cascade, "note"), to("replies", "note", catalog.Cascade, "again")}},
+				ForeignKeys: []catalog.ForeignKey{foreignKey("notes", "id", catalog.Cascade, "note"),
+					foreignKey("replies", "note", catalog.Cascade, "again")}},
 		},
 	})
 }
@@ -95,22 +97,22 @@ func compileWrites(tables string) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return policy.Compile(doc, writable())
+	return policy.Compile(doc, writableSnapshot())
 }
 
 func TestWrite(t *testing.T) {
-	own := "rows: [ { own: { column: owner, is: user } } ]"
+	ownRule := "rows: [ { own: { column: owner, is: user } } ]"
 	for _, c := range []struct {
 		name, tables, insertable, updatable string
-		unseen                              bool
+		isUnseen                            bool
 	}{
-		{"defaults", "  topics: { " + own + " }\n  notes: { " + own + ", write: { commands: [insert, update, delete] } }",
+		{"defaults", "  topics: { " + ownRule + " }\n  notes: { " + ownRule + ", write: { commands: [insert, update, delete] } }",
 			"owner slug state title topic made", "slug state title topic made", false},
-		{"a partition key", "  spread: { " + own +
+		{"a partition key", "  spread: { " + ownRule +
 			", write: { commands: [insert, update], stamp: { owner: { attribute: user } } } }", "owner region title", "title", false},
 		{"open", "  notes: { rows: open, write: { commands: [insert, update], accept: [references] } }",
 			"id owner slug code state title topic place made", "id owner slug code state title topic place made", false},
-		{"stamped", "  notes: { " + own +
+		{"stamped", "  notes: { " + ownRule +
 			", write: { commands: [insert, update], stamp: { owner: { attribute: user }, state: { value: new } }, immutable: [made] } }",
 			"owner slug state title made", "slug title", false},
 		{"unseen", "  notes: { rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done " +
@@ -122,44 +124,44 @@ func TestWrite(t *testing.T) {
 		{"a status is not for agents",
 			"  notes: { rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ], " +
 				"write: { commands: [insert, update] } }", "title made", "title made", false},
-		{"a key of another's", "  notes: { " + own +
+		{"a key of another's", "  notes: { " + ownRule +
 			", write: { commands: [insert], columns: [title], stamp: { owner: { value: " +
 			"6f1e0000-0000-4000-8000-00000000abcd } } } }", "owner title", "", false},
 		{"keys, accepted",
 			"  notes: { rows: [ { status: { column: state, is: done } } ], write: { commands: [insert], columns: " +
 				"[id, code], accept: [conflicts] } }", "id code", "", false},
 		{"a sequence, accepted", "  numbered: { " +
-			own + ", write: { commands: [insert], columns: [title], stamp: { owner: { attribute: user } }, accept: [sequences] } }", "owner title", "", false},
+			ownRule + ", write: { commands: [insert], columns: [title], stamp: { owner: { attribute: user } }, accept: [sequences] } }", "owner title", "", false},
 		{"a key with the row that it hangs on",
-			"  topics: { " + own +
+			"  topics: { " + ownRule +
 				" }\n  links: { rows: [ visible: { topics: { id: topic } } ], write: { commands: [insert, " +
 				"update], columns: [topic, sku, state] } }", "topic sku state", "topic sku state", false},
-		{"a key with a word that decides", "  topics: { " + own +
+		{"a key with a word that decides", "  topics: { " + ownRule +
 			" }\n  links: { rows: [ { visible: { topics: { id: topic } } }, { sql: \"sku <> 'x'\" } ], write: { " +
 			"commands: [insert], columns: [topic, sku] } }", "topic sku", "", false},
-		{"a check with what is hidden", "  prices: { " + own +
+		{"a check with what is hidden", "  prices: { " + ownRule +
 			", columns: { owner: allow, price: allow, label: allow, note: allow, bonus: allow, search: allow }, " +
 			"write: { commands: [insert, update], columns: [price, label, bonus, note], immutable: [price, label, bonus] } }",
 			"price label note bonus", "note", false},
 		{"a check with what is hidden, accepted",
-			"  prices: { " + own +
+			"  prices: { " + ownRule +
 				", columns: { owner: allow, price: allow, label: allow, note: allow, bonus: allow }, write: { " +
 				"commands: [update], columns: [price, label, bonus, note], accept: [values] } }",
 			"", "price label note bonus", false},
-		{"a check with what is shown", "  prices: { " + own +
+		{"a check with what is shown", "  prices: { " + ownRule +
 			", write: { commands: [update], columns: [price, label, bonus, note] } }", "", "price label note bonus", false},
 		{"keys and indexes with the agent's own",
-			"  probed: { " + own +
+			"  probed: { " + ownRule +
 				", columns: { id: allow, d: allow, e: allow, slug: allow }, write: { commands: [update], columns: [d, e, slug] } }", "", "d e slug", false},
-		{"what is hidden is accepted", "  probed: { " + own +
+		{"what is hidden is accepted", "  probed: { " + ownRule +
 			", columns: { id: allow, a: allow }, write: { commands: [update], columns: [a], accept: [values] } }", "", "a", false},
 		{"a contract with all that a check reads",
-			"  prices: { " + own +
+			"  prices: { " + ownRule +
 				", write: { commands: [update], columns: [price] } }\nobjects: { prices: { table: prices } " +
 				"}\ncontracts: { c: { by: user, values: { 6f1e0000-0000-4000-8000-00000000abcd: { allow: { " +
 				"prices: { sources: [structured, write], columns: [owner, price, cost] } } } } } }", "", "price", false},
 		{"a check reads a column", "  notes: { " +
-			own + ", write: { commands: [insert, update], columns: [title], check: [ { status: { column: slug, is: x } } ] } }", "title", "title", false},
+			ownRule + ", write: { commands: [insert, update], columns: [title], check: [ { status: { column: slug, is: x } } ] } }", "title", "title", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := compileWrites(c.tables)
@@ -169,7 +171,7 @@ func TestWrite(t *testing.T) {
 			for _, table := range p.Tables() {
 				if w := table.Write; w != nil {
 					got := []string{strings.Join(w.Insertable, " "), strings.Join(w.Updatable, " ")}
-					if diff := cmp.Diff([]string{c.insertable, c.updatable}, got); diff != "" || w.InsertsAreHidden != c.unseen {
+					if diff := cmp.Diff([]string{c.insertable, c.updatable}, got); diff != "" || w.InsertsAreHidden != c.isUnseen {
 						t.Errorf("unseen %v\n%s", w.InsertsAreHidden, diff)
 					}
 				}
@@ -179,81 +181,88 @@ func TestWrite(t *testing.T) {
 }
 
 func TestWriteErrors(t *testing.T) {
-	write := func(table, rows, write string) string {
-		return "  " + table + ": { rows: [ " + rows + " ], write: { " + write + " } }\n"
+	tableWithWrite := func(table, rows, tableWithWrite string) string {
+		return "  " + table + ": { rows: [ " + rows + " ], write: { " + tableWithWrite + " } }\n"
 	}
-	own, done := "{ own: { column: owner, is: user } }", "{ status: { column: state, is: done } }"
+	ownBlock, doneBlock := "{ own: { column: owner, is: user } }", "{ status: { column: state, is: done } }"
 	contract := func(columns string) string {
 		return "objects: { prices: { table: prices } }\ncontracts: { c: { by: user, values: { " +
 			"6f1e0000-0000-4000-8000-00000000abcd: { allow: { prices: { sources: [structured, write], columns: [" + columns + "] } } } } } }\n"
 	}
 	probed := func(column string) string {
-		return "  probed: { rows: [ " + own +
+		return "  probed: { rows: [ " + ownBlock +
 			" ], columns: { id: allow, a: allow, b: allow, c: allow, e: allow, title: allow, region: allow, " +
 			"place: allow }, write: { commands: [update], columns: [" + column + "] } }\n"
 	}
 	for _, c := range []struct{ name, tables, want string }{
-		{"no commands", write("notes", own, "columns: [title]"), `write needs "commands"`},
-		{"empty commands", write("notes", own, "commands: []"), "no commands"},
-		{"unknown command", write("notes", own, "commands: [inserts]"), `unknown entry "inserts" in commands (did you mean "insert"?)`},
-		{"twice", write("notes", own, "commands: [insert, insert]"), `"insert" is in commands twice`},
-		{"unknown column", write("notes", own, "commands: [insert], columns: [titel]"), `has no column "titel" (did you mean "title"?)`},
-		{"generated", write("notes", own, "commands: [insert], columns: [upper]"), "agents cannot write public.notes.upper: it is generated"},
-		{"identity", write("numbered", own, "commands: [update], columns: [id]"), "it is generated"},
-		{"a key", write("notes", own, "commands: [insert], columns: [id]"), "it is part of the key id, and a collision would tell"},
-		{"a key beside another condition", write("notes", own+", "+done, "commands: [insert], columns: [slug]"), "it is part of the key owner_slug"},
-		{"a key whose predicate alone reads the owner", write("partial", own, "commands: [insert], columns: [title]"), "it is part of the key p"},
+		{"no commands", tableWithWrite("notes", ownBlock, "columns: [title]"), `write needs "commands"`},
+		{"empty commands", tableWithWrite("notes", ownBlock, "commands: []"), "no commands"},
+		{"unknown command", tableWithWrite("notes", ownBlock, "commands: [inserts]"),
+			`unknown entry "inserts" in commands (did you mean "insert"?)`},
+		{"twice", tableWithWrite("notes", ownBlock, "commands: [insert, insert]"), `"insert" is in commands twice`},
+		{"unknown column", tableWithWrite("notes", ownBlock, "commands: [insert], columns: [titel]"),
+			`has no column "titel" (did you mean "title"?)`},
+		{"generated", tableWithWrite("notes", ownBlock, "commands: [insert], columns: [upper]"),
+			"agents cannot write public.notes.upper: it is generated"},
+		{"identity", tableWithWrite("numbered", ownBlock, "commands: [update], columns: [id]"), "it is generated"},
+		{"a key", tableWithWrite("notes", ownBlock, "commands: [insert], columns: [id]"), "it is part of the key id, and a collision would tell"},
+		{"a key beside another condition", tableWithWrite("notes", ownBlock+", "+doneBlock, "commands: [insert], columns: [slug]"),
+			"it is part of the key owner_slug"},
+		{"a key whose predicate alone reads the owner", tableWithWrite("partial", ownBlock, "commands: [insert], columns: [title]"),
+			"it is part of the key p"},
 		{"a key of rows stamped for another",
-			write("notes", own,
+			tableWithWrite("notes", ownBlock,
 				"commands: [insert], columns: [slug], stamp: { owner: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "it is part of the key owner_slug"},
 		{"a key without what decides besides",
-			write("links", "{ own: { column: topic, is: user } }, { status: { column: state, is: done } }",
+			tableWithWrite("links", "{ own: { column: topic, is: user } }, { status: { column: state, is: done } }",
 				"commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
 		{"a key with the row of one of several rules",
-			write("links", "{ any: [ { own: { column: topic, is: user } }, { own: { column: owner, is: user } } ] }",
+			tableWithWrite("links", "{ any: [ { own: { column: topic, is: user } }, { own: { column: owner, is: user } } ] }",
 				"commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
-		{"a key that a stamp decides", "  topics: { rows: [ " + own + " ] }\n" +
-			write("links", "{ visible: { topics: { id: topic } } }",
+		{"a key that a stamp decides", "  topics: { rows: [ " + ownBlock + " ] }\n" +
+			tableWithWrite("links", "{ visible: { topics: { id: topic } } }",
 				"commands: [insert], columns: [sku], stamp: { topic: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "it is part of the key topic_sku"},
 		{"a key whose equality is not the letter's",
-			write("links", "{ sql: \"amount > 1\" }", "commands: [insert], columns: [amount, n]"), "it is part of the key amount_n"},
+			tableWithWrite("links", "{ sql: \"amount > 1\" }", "commands: [insert], columns: [amount, n]"), "it is part of the key amount_n"},
 		{"a key whose rule reads elsewhere as well",
-			"  topics: { rows: [ " + own + " ] }\n" +
-				write("links", "{ visible: { topics: { id: topic, owner: owner } } }",
+			"  topics: { rows: [ " + ownBlock + " ] }\n" +
+				tableWithWrite("links", "{ visible: { topics: { id: topic, owner: owner } } }",
 					"commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
-		{"an immutable key", write("notes", own, "commands: [insert], immutable: [code]"), "it is part of the key code"},
-		{"a foreign key out of sight", write("notes", own, "commands: [insert], columns: [place]"),
+		{"an immutable key", tableWithWrite("notes", ownBlock, "commands: [insert], immutable: [code]"), "it is part of the key code"},
+		{"a foreign key out of sight", tableWithWrite("notes", ownBlock, "commands: [insert], columns: [place]"),
 			"it refers to public.places, which the policy does not list"},
-		{"stamped and written", write("notes", own,
+		{"stamped and written", tableWithWrite("notes", ownBlock,
 			"commands: [insert], columns: [title, state], stamp: { state: { value: x } }"), "public.notes.state is stamped"},
-		{"a stamp that is both", write("notes", own,
+		{"a stamp that is both", tableWithWrite("notes", ownBlock,
 			"commands: [insert], stamp: { state: { value: x, attribute: user } }"), "a stamp is an attribute or a value"},
-		{"a stamp of another type", write("notes", own, "commands: [insert], stamp: { title: { attribute: user } }"),
+		{"a stamp of another type", tableWithWrite("notes", ownBlock, "commands: [insert], stamp: { title: { attribute: user } }"),
 			"is a text and the attribute user a uuid"},
-		{"a value of another type", write("notes", own, "commands: [insert], stamp: { topic: { value: x } }"),
+		{"a value of another type", tableWithWrite("notes", ownBlock, "commands: [insert], stamp: { topic: { value: x } }"),
 			`"x" cannot be stamped on public.notes.topic, which is a uuid`},
-		{"a stamp on a generated column", write("notes", own, "commands: [insert], stamp: { upper: { value: x } }"), "is generated and cannot be stamped"},
-		{"a stamped key", write("topics", own+", { status: { column: id, is: x } }",
+		{"a stamp on a generated column", tableWithWrite("notes", ownBlock, "commands: [insert], stamp: { upper: { value: x } }"),
+			"is generated and cannot be stamped"},
+		{"a stamped key", tableWithWrite("topics", ownBlock+", { status: { column: id, is: x } }",
 			"commands: [insert], stamp: { id: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "stamps all of the key id"},
-		{"unknown attribute", write("notes", own, "commands: [insert], stamp: { owner: { attribute: usr } }"), `no attribute "usr"`},
-		{"nothing to update", write("notes", own, "commands: [update], columns: [title], immutable: [title]"), "no column of public.notes is left"},
-		{"hidden referrers", write("topics", own, "commands: [delete]"), "would tell that hidden rows of public.notes refer to it"},
-		{"hidden referrers of a key", write("topics", own, "commands: [update], columns: [id], accept: [conflicts]"),
+		{"unknown attribute", tableWithWrite("notes", ownBlock, "commands: [insert], stamp: { owner: { attribute: usr } }"),
+			`no attribute "usr"`},
+		{"nothing to update", tableWithWrite("notes", ownBlock, "commands: [update], columns: [title], immutable: [title]"), "no column of public.notes is left"},
+		{"hidden referrers", tableWithWrite("topics", ownBlock, "commands: [delete]"), "would tell that hidden rows of public.notes refer to it"},
+		{"hidden referrers of a key", tableWithWrite("topics", ownBlock, "commands: [update], columns: [id], accept: [conflicts]"),
 			"would tell that hidden rows of public.notes refer to it"},
 		{"a partition key of a stamped table",
-			write("spread", own, "commands: [update], columns: [region], stamp: { owner: { attribute: user } }"), "be stamped anew"},
-		{"a sequence", write("numbered", own, "commands: [insert]"), "numbered by a sequence"},
+			tableWithWrite("spread", ownBlock, "commands: [update], columns: [region], stamp: { owner: { attribute: user } }"), "be stamped anew"},
+		{"a sequence", tableWithWrite("numbered", ownBlock, "commands: [insert]"), "numbered by a sequence"},
 		{"hidden columns", "  notes: { rows: [ " +
-			own + " ], columns: { title: { mask: null } }, write: { commands: [insert], columns: [title] } }", "it is hidden or masked"},
+			ownBlock + " ], columns: { title: { mask: null } }, write: { commands: [insert], columns: [title] } }", "it is hidden or masked"},
 		{"a check over a hidden column", "  prices: { rows: [ " +
-			own + " ], columns: { owner: allow, price: allow }, write: { commands: [update], columns: [price] } }",
+			ownBlock + " ], columns: { owner: allow, price: allow }, write: { commands: [update], columns: [price] } }",
 			"agents cannot update public.prices.price: a check reads it together with cost, which is hidden or masked"},
 		{"a check over a masked column", "  prices: { rows: [ " +
-			own + " ], columns: { owner: allow, price: allow, cost: { mask: { generalise: 10 } } }, write: { " +
+			ownBlock + " ], columns: { owner: allow, price: allow, cost: { mask: { generalise: 10 } } }, write: { " +
 			"commands: [update], columns: [price] } }", "a check reads it together with cost"},
-		{"a check of a partition", "  prices: { rows: [ " + own +
+		{"a check of a partition", "  prices: { rows: [ " + ownBlock +
 			" ], columns: { owner: allow, label: allow }, write: { commands: [update], columns: [label] } }", "a check reads it together with inner"},
-		{"computed with a hidden column", "  prices: { rows: [ " + own +
+		{"computed with a hidden column", "  prices: { rows: [ " + ownBlock +
 			" ], columns: { owner: allow, bonus: allow, margin: allow }, write: { commands: [update], columns: " +
 			"[bonus] } }", "margin is computed from it and from cost, which is hidden"},
 		{"the bounds of partitions with a hidden column", probed("region"), "what says to which partition a row goes reads it together with secret"},
@@ -261,15 +270,16 @@ func TestWriteErrors(t *testing.T) {
 			strings.Replace(probed("e"), "columns: [e]", "columns: [e], check: [ { sql: e <= secret } ]",
 				1), "the policy's own check reads it together with secret"},
 		{"a check over a column that a contract leaves out",
-			write("prices", own, "commands: [update], columns: [price]") +
+			tableWithWrite("prices", ownBlock, "commands: [update], columns: [price]") +
 				contract("owner, price"), "agents cannot update public.prices.price: a check reads it together with cost"},
 		{"computed with a column that a contract leaves out",
-			write("prices", own, "commands: [update], columns: [bonus]") + contract("owner, bonus"), "margin is computed from it and from cost"},
-		{"rules", write("ruled", own, "commands: [insert]"), "has rewrite rules"},
-		{"a partition", write("part", own, "commands: [insert]"), "is a partition"},
-		{"unknown key", write("notes", own, "commands: [insert], keys: accept"),
+			tableWithWrite("prices", ownBlock, "commands: [update], columns: [bonus]") +
+				contract("owner, bonus"), "margin is computed from it and from cost"},
+		{"rules", tableWithWrite("ruled", ownBlock, "commands: [insert]"), "has rewrite rules"},
+		{"a partition", tableWithWrite("part", ownBlock, "commands: [insert]"), "is a partition"},
+		{"unknown key", tableWithWrite("notes", ownBlock, "commands: [insert], keys: accept"),
 			`unknown key "keys" in write (it has "accept", "check", "columns", "commands", "delete", "immutable", "insert", "lists", …)`},
-		{"a check of nothing", write("notes", own, "commands: [insert], check: []"), "rows is empty"},
+		{"a check of nothing", tableWithWrite("notes", ownBlock, "commands: [insert], check: []"), "rows is empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := compileWrites(c.tables)
@@ -280,8 +290,8 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// Columns that an index or a trigger's condition reads together with a hidden column may not be written. Later versions
-// may find more such expressions that can fail.
+// Columns that an index expression or a trigger's condition reads together with a hidden column may not be written.
+// Later versions may find more such expressions that can fail.
 func TestComputedTogetherIsLeftOut(t *testing.T) {
 	for column, want := range map[string]string{
 		"a": "agents cannot update public.probed.a: an index reads it together with secret, which is hidden or masked",
@@ -293,21 +303,23 @@ func TestComputedTogetherIsLeftOut(t *testing.T) {
 			t.Errorf("%s: %v", column, err)
 			continue
 		}
-		if left, w := orLeftOut(p, nil), p.Tables()[0].Write; left == nil || !strings.Contains(left.Error(), want) ||
+		if errorOrWarnings, w := errorOrWarnings(p, nil), p.Tables()[0].Write; errorOrWarnings == nil ||
+			!strings.Contains(errorOrWarnings.Error(), want) ||
 			strings.Join(w.Updatable, " ") != "b" {
-			t.Errorf("%s: %v, updatable: %q", column, left, w.Updatable)
+			t.Errorf("%s: %v, updatable: %q", column, errorOrWarnings, w.Updatable)
 		}
 	}
 }
 
-// An agent who sees a row may delete it where the referring rows are deleted with it, or are visible as well.
+// An agent that sees a row may delete it if the rows that refer to it are deleted with it, or are visible to the agent
+// as well.
 func TestDeletable(t *testing.T) {
-	own := "rows: [ { own: { column: owner, is: user } } ]"
+	ownRule := "rows: [ { own: { column: owner, is: user } } ]"
 	for _, tables := range []string{
-		"  notes: { " + own + ", write: { commands: [delete] } }\n",
-		"  topics: { " + own + ", write: { commands: [delete] } }\n  notes: { rows: [ { visible: { topics: { id: topic } } } ] }\n",
-		"  topics: { " + own + ", write: { commands: [delete] } }\n  notes: { rows: open }\n",
-		"  topics: { " + own + ", write: { commands: [delete], accept: [references] } }\n",
+		"  notes: { " + ownRule + ", write: { commands: [delete] } }\n",
+		"  topics: { " + ownRule + ", write: { commands: [delete] } }\n  notes: { rows: [ { visible: { topics: { id: topic } } } ] }\n",
+		"  topics: { " + ownRule + ", write: { commands: [delete] } }\n  notes: { rows: open }\n",
+		"  topics: { " + ownRule + ", write: { commands: [delete], accept: [references] } }\n",
 	} {
 		if _, err := compileWrites(tables); err != nil {
 			t.Errorf("%s: %v", tables, err)
@@ -316,20 +328,20 @@ func TestDeletable(t *testing.T) {
 }
 
 func TestVersionKnowsWrites(t *testing.T) {
-	own := "  notes: { rows: [ { own: { column: owner, is: user } } ]"
-	seen := map[string]string{}
-	for _, write := range []string{
+	notesRule := "  notes: { rows: [ { own: { column: owner, is: user } } ]"
+	writeByVersion := map[string]string{}
+	for _, writeRule := range []string{
 		" }", ", write: { commands: [insert] } }", ", write: { commands: [delete] } }", ", write: { commands: [insert], columns: [title] } }",
 		", write: { commands: [insert], columns: [title], stamp: { owner: { attribute: user } } } }",
 		", write: { commands: [insert], columns: [title], check: [ { status: { column: title, is: x } } ] } }",
 	} {
-		p, err := compileWrites(own + write)
+		p, err := compileWrites(notesRule + writeRule)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, ok := seen[p.Version()]; ok {
-			t.Errorf("%s has the version of %s", write, other)
+		if otherRule, ok := writeByVersion[p.Version()]; ok {
+			t.Errorf("%s has the version of %s", writeRule, otherRule)
 		}
-		seen[p.Version()] = write
+		writeByVersion[p.Version()] = writeRule
 	}
 }

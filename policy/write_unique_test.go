@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A key that INSERTs silently leave out is worth a warning; so are warnings beside an error.
+// A policy gets a warning if agents' INSERTs leave out a column of a unique key. Warnings are shown beside errors, too.
 func TestKeysThatInsertsLeaveOut(t *testing.T) {
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{{
 		Name: catalog.Name{Schema: "public", Name: "t"}, Kind: catalog.Table, PrimaryKey: []string{"id"},
@@ -18,13 +18,13 @@ func TestKeysThatInsertsLeaveOut(t *testing.T) {
 		Columns: []catalog.Column{{Name: "id", Type: "uuid", NotNull: true, Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"},
 			{Name: "email", Type: "text"}, {Name: "note", Type: "text"}},
 	}}})
-	const left = "agents insert rows into public.t without email, which is part of the key t_email_key"
+	const leftOutWarning = "agents insert rows into public.t without email, which is part of the key t_email_key"
 	for table, want := range map[string]string{
-		"write: { commands: [insert] }":                                                      left,
+		"write: { commands: [insert] }":                                                      leftOutWarning,
 		"write: { commands: [insert], accept: [conflicts] }":                                 "",
 		"write: { commands: [insert], columns: [note] }":                                     "",
 		"write: { commands: [update] }":                                                      "",
-		"write: { commands: [insert] } }\n  none: { rows: open":                              left,
+		"write: { commands: [insert] } }\n  none: { rows: open":                              leftOutWarning,
 		"write: { commands: [insert], stamp: { email: { value: x } }, accept: [conflicts] }": "",
 	} {
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n  t: { rows: [ { own: { column: owner, is: user } } ], "+table+" }\n"))
@@ -32,7 +32,7 @@ func TestKeysThatInsertsLeaveOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		warnings, err := policy.Lint(doc, snap, policy.LintContext{})
-		if broken := strings.Contains(table, "none"); (err != nil) != broken {
+		if isInvalid := strings.Contains(table, "none"); (err != nil) != isInvalid {
 			t.Errorf("%s: %v", table, err)
 		}
 		if err != nil {
@@ -41,12 +41,12 @@ func TestKeysThatInsertsLeaveOut(t *testing.T) {
 				t.Errorf("%s: %v", table, otherErrors)
 			}
 		}
-		said := ""
+		warningText := ""
 		for _, w := range warnings {
-			said += w.Error() + "\n"
+			warningText += w.Error() + "\n"
 		}
-		if want == "" && strings.Contains(said, "without email") || !strings.Contains(said, want) {
-			t.Errorf("%s: %s", table, said)
+		if want == "" && strings.Contains(warningText, "without email") || !strings.Contains(warningText, want) {
+			t.Errorf("%s: %s", table, warningText)
 		}
 	}
 }

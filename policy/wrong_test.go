@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var update = flag.Bool("update", false, "write testdata/wrong as it comes out; the difference is what a review reads")
 
-// wrongCase is a file of testdata/wrong: prose, the files of a policy, and what a DBA is told of it.
+// wrongCase is a file of testdata/wrong: a description, the files of a policy, and the errors and warnings that a DBA
+// gets.
 type wrongCase struct {
 	prose   string
 	files   [][2]string // the name and the text of each file
@@ -30,8 +31,8 @@ type wrongCase struct {
 
 var section = regexp.MustCompile(`(?m)^-- (.+) --\n`)
 
-// readCase reads a case. A file whose name is followed by "escaped" is written with Go's escapes, for bytes that an
-// editor would not keep.
+// readCase reads a case. If "escaped" follows a file's name, the text has Go escapes, for bytes that an editor would
+// change.
 func readCase(t *testing.T, path string) wrongCase {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -61,7 +62,7 @@ func readCase(t *testing.T, path string) wrongCase {
 	return c
 }
 
-// write lays the files down and returns the path of the policy: the file, or the folder where there are several.
+// write writes the files and returns the policy's path: the file, or the folder if there are several.
 func (c wrongCase) write(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,8 +95,9 @@ func (c wrongCase) write(t *testing.T) string {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
-// judged is what policy check says of a policy, without the folder's name.
-func judged(path string, snap *catalog.Snapshot, context policy.LintContext) (said string, loads bool) {
+// checkOutput returns the output of "pgconsent policy check" for a policy, without the folder's name, and whether the
+// policy loads.
+func checkOutput(path string, snap *catalog.Snapshot, context policy.LintContext) (report string, isLoaded bool) {
 	var out []string
 	doc, err := policy.LoadReadable(path)
 	isRead := err == nil
@@ -136,7 +138,7 @@ func judged(path string, snap *catalog.Snapshot, context policy.LintContext) (sa
 	return text + "\n", err == nil
 }
 
-// Every mistake has a message that a DBA can act on: testdata/wrong holds them side by side.
+// For each mistake in testdata/wrong, a DBA gets a message that says what to change.
 func TestWrongPolicies(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	schema, err := os.ReadFile("testdata/wrong/schema.sql")
@@ -150,7 +152,7 @@ func TestWrongPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, err := pgcatalog.FunctionUses(t.Context(), conn)
+	usedFunctions, err := pgcatalog.FunctionUses(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,12 +172,12 @@ func TestWrongPolicies(t *testing.T) {
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
 			c := readCase(t, path)
-			context := policy.LintContext{FunctionUses: used, Triggers: triggers, Defaults: defaults}
+			context := policy.LintContext{FunctionUses: usedFunctions, Triggers: triggers, Defaults: defaults}
 			if strings.Contains(c.files[0][1], "contexts:") {
 				context.Agents = map[string]map[string]string{"chat": {"user": "6f1e0000-0000-4000-8000-000000000001", "tenant": "north", "contexts": `{"work"}`}}
 			}
-			got, loads := judged(c.write(t), snap, context)
-			if !loads {
+			got, isLoaded := checkOutput(c.write(t), snap, context)
+			if !isLoaded {
 				caseCount++
 			}
 			if got == c.message {

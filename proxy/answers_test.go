@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// TestAnswersOutOfTurn: a server message that answers no request, or makes no sense there, ends the session. Messages
-// that the server may send at any time do not.
+// TestAnswersOutOfTurn: a server message that answers no request, or is impossible in the current state, ends the
+// session. Messages that the server may send at any time do not.
 func TestAnswersOutOfTurn(t *testing.T) {
 	encode := func(m pgx3.BackendMessage) []byte {
 		b, err := m.Encode(nil)
@@ -22,20 +22,20 @@ func TestAnswersOutOfTurn(t *testing.T) {
 	}
 	row := encode(&pgx3.DataRow{Values: [][]byte{[]byte("a row")}})
 	failure := encode(&pgx3.ErrorResponse{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "22012", Message: "division by zero"})
-	ready := encode(&pgx3.ReadyForQuery{TxStatus: 'I'})
+	readyForQuery := encode(&pgx3.ReadyForQuery{TxStatus: 'I'})
 	refused := func(e entry) entry {
 		e.base().refusal = newRefusal(noStatementError("x"))
 		return e
 	}
 	for name, c := range map[string]struct {
-		sent        []entry
-		answer      []byte
+		sentEntries []entry
+		serverBytes []byte
 		endsSession bool
 	}{
 		"row unasked":        {nil, row, true},
 		"completion unasked": {nil, encode(&pgx3.CommandComplete{CommandTag: []byte("SELECT 1")}), true},
 		"error unasked":      {nil, failure, true},
-		"ready unasked":      {nil, ready, true},
+		"ready unasked":      {nil, readyForQuery, true},
 		"authentication":     {nil, encode(&pgx3.AuthenticationOk{}), true},
 		"fatal error unasked": {nil,
 			encode(&pgx3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01", Message: "bye"}), false},
@@ -43,10 +43,10 @@ func TestAnswersOutOfTurn(t *testing.T) {
 		"notification":            {nil, encode(&pgx3.NotificationResponse{PID: 1, Channel: "c"}), false},
 		"row of a query":          {[]entry{&queryEntry{}}, row, false},
 		"row of a refused query":  {[]entry{refused(&queryEntry{})}, row, true},
-		"ready of a refused one":  {[]entry{refused(&queryEntry{})}, ready, true},
+		"ready of a refused one":  {[]entry{refused(&queryEntry{})}, readyForQuery, true},
 		"success of a refused":    {[]entry{refused(&parseEntry{})}, encode(&pgx3.ParseComplete{}), true},
 		"row of a Bind":           {[]entry{&bindEntry{}}, row, true},
-		"ready in place of a row": {[]entry{&executeEntry{}}, ready, true},
+		"ready in place of a row": {[]entry{&executeEntry{}}, readyForQuery, true},
 		"copy in":                 {[]entry{&queryEntry{}}, encode(&pgx3.CopyInResponse{ColumnFormatCodes: []uint16{0}}), true},
 		"unknown status":          {[]entry{&syncEntry{}}, encode(&pgx3.ReadyForQuery{TxStatus: 'x'}), true},
 		"impossible length":       {[]entry{&queryEntry{}}, []byte{'D', 0, 0, 0, 3}, true},
@@ -57,9 +57,9 @@ func TestAnswersOutOfTurn(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := &session{conn: newConn(server, nil), ledger: newLedger()}
-			s.ledger.push(c.sent)
+			s.ledger.push(c.sentEntries)
 			buf := make([]byte, bufferSize)
-			o := newAnswers(s, &buf, c.answer)
+			o := newAnswers(s, &buf, c.serverBytes)
 			if err := o.scan(); (err != nil) != c.endsSession {
 				t.Errorf("got %v", err)
 			}
@@ -70,16 +70,16 @@ func TestAnswersOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestEachMessageHasItsAnswers: each client message is answered by the server messages that PostgreSQL has for it. Any
-// other server message ends the session before a byte of it is relayed, because nobody would know which request it
-// answers.
+// TestEachMessageHasItsAnswers: each client message is answered by the server messages that the protocol has for it.
+// Any other server message ends the session before a byte of it is relayed, because the proxy cannot know which request
+// it answers.
 func TestEachMessageHasItsAnswers(t *testing.T) {
 	copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Kind: verdict.EffectCopyIn}}}}
-	asides := "ENSAZ" // these types have other rules
+	asynchronousTypes := "ENSAZ" // these types have other rules
 	passedMessages := 0
 	kinds := map[string]struct {
-		make    func() entry
-		answers string
+		make        func() entry
+		answerTypes string
 	}{
 		"Query":                   {func() entry { return &queryEntry{} }, "TDCIHdc"},
 		"Execute":                 {func() entry { return &executeEntry{} }, "DCIsHdc"},
@@ -111,10 +111,10 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 	for kind, k := range kinds {
 		for name, prepare := range states {
 			for typ := range 256 {
-				if strings.IndexByte(asides, byte(typ)) >= 0 {
+				if strings.IndexByte(asynchronousTypes, byte(typ)) >= 0 {
 					continue
 				}
-				isAllowed := strings.IndexByte(k.answers, byte(typ)) >= 0
+				isAllowed := strings.IndexByte(k.answerTypes, byte(typ)) >= 0
 				switch name {
 				case "of COPY FROM STDIN":
 					isAllowed = isAllowed || typ == 'G' && k.make().asExecution() != nil
@@ -130,14 +130,14 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := &session{conn: newConn(server, nil), ledger: newLedger()}
-				sent := k.make()
-				prepare(sent)
-				sent.base().answered = make(chan struct{})
-				s.ledger.push([]entry{sent})
+				entryUnderTest := k.make()
+				prepare(entryUnderTest)
+				entryUnderTest.base().answered = make(chan struct{})
+				s.ledger.push([]entry{entryUnderTest})
 				buf := make([]byte, bufferSize)
 				message := []byte{byte(typ), 0, 0, 0, 4}
 				if typ == 'T' {
-					message = []byte{'T', 0, 0, 0, 6, 0, 0} // no columns
+					message = []byte{'T', 0, 0, 0, 6, 0, 0} // a RowDescription without columns
 				}
 				o := newAnswers(s, &buf, message)
 				failure := o.scan()
@@ -167,10 +167,10 @@ func newAnswers(s *session, buf *[]byte, answer []byte) *answers {
 	return &answers{session: s, relay: relay{buf: buf, unreadEnd: copy(*buf, answer)}}
 }
 
-// TestAsidesOfTheServer: PostgreSQL may send settings and notices at any time. The client gets the settings that
-// PostgreSQL reports by default, and notices about its own commands. It gets no notice that answers a message of the
-// proxy, and nothing that a newer server or an extension adds.
-func TestAsidesOfTheServer(t *testing.T) {
+// TestMessagesThatAnswerNoRequest: PostgreSQL may send settings and notices at any time. The client gets the settings
+// that PostgreSQL reports by default, and notices about its own commands. It gets no notice that answers a message of
+// the proxy, and no message type that a newer server or an extension adds.
+func TestMessagesThatAnswerNoRequest(t *testing.T) {
 	encode := func(m pgx3.BackendMessage) []byte {
 		b, err := m.Encode(nil)
 		if err != nil {
@@ -178,35 +178,35 @@ func TestAsidesOfTheServer(t *testing.T) {
 		}
 		return b
 	}
-	notice := func(code, message, where string) []byte {
-		return encode(&pgx3.NoticeResponse{Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: code, Message: message, Where: where})
+	notice := func(code, message, context string) []byte {
+		return encode(&pgx3.NoticeResponse{Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: code, Message: message, Where: context})
 	}
-	const passes, never = true, false
+	const relayed, dropped = true, false
 	type aside struct {
 		message []byte
 		mayPass bool
 	}
 	asides := map[string]aside{
-		"a notification":                {encode(&pgx3.NotificationResponse{PID: 7, Channel: "c", Payload: "hidden"}), never},
-		"a notice of a function":        {notice("00000", "hidden", "PL/pgSQL function f() line 1 at RAISE"), never},
-		"a notice of any code":          {notice("01000", "hidden", ""), never},
-		"a notice that names ours":      {notice("42622", "identifier pgconsent_x will be truncated", ""), never},
-		"a notice from inside":          {notice("25P01", "hidden", "SQL statement"), never},
-		"a notice about transactions":   {notice("25P01", "there is no transaction in progress", ""), passes},
-		"a notice about identifiers":    {notice("42622", "identifier will be truncated", ""), passes},
-		"a setting of an extension":     {encode(&pgx3.ParameterStatus{Name: "vendor.tenant", Value: "hidden"}), never},
-		"a setting of ours":             {encode(&pgx3.ParameterStatus{Name: settingSeal, Value: "hidden"}), never},
-		"a setting named like a listed": {encode(&pgx3.ParameterStatus{Name: "timezone_abbreviations", Value: "hidden"}), never},
+		"a notification":                {encode(&pgx3.NotificationResponse{PID: 7, Channel: "c", Payload: "hidden"}), dropped},
+		"a notice of a function":        {notice("00000", "hidden", "PL/pgSQL function f() line 1 at RAISE"), dropped},
+		"a notice of any code":          {notice("01000", "hidden", ""), dropped},
+		"a notice that names ours":      {notice("42622", "identifier pgconsent_x will be truncated", ""), dropped},
+		"a notice from inside":          {notice("25P01", "hidden", "SQL statement"), dropped},
+		"a notice about transactions":   {notice("25P01", "there is no transaction in progress", ""), relayed},
+		"a notice about identifiers":    {notice("42622", "identifier will be truncated", ""), relayed},
+		"a setting of an extension":     {encode(&pgx3.ParameterStatus{Name: "vendor.tenant", Value: "hidden"}), dropped},
+		"a setting of ours":             {encode(&pgx3.ParameterStatus{Name: settingSeal, Value: "hidden"}), dropped},
+		"a setting named like a listed": {encode(&pgx3.ParameterStatus{Name: "timezone_abbreviations", Value: "hidden"}), dropped},
 	}
 	for _, name := range reportedSettings {
-		asides["the setting "+name] = aside{encode(&pgx3.ParameterStatus{Name: name, Value: "x"}), passes}
+		asides["the setting "+name] = aside{encode(&pgx3.ParameterStatus{Name: name, Value: "x"}), relayed}
 	}
-	state := func(sent ...entry) func(*answers) {
-		return func(o *answers) { o.ledger.push(sent) }
+	state := func(sentEntries ...entry) func(*answers) {
+		return func(o *answers) { o.ledger.push(sentEntries) }
 	}
 	for in, c := range map[string]struct {
 		make  func(*answers)
-		isOwn bool // the message answers one of the proxy
+		isOwn bool // the notice answers a message that the proxy has sent
 	}{
 		"between messages": {func(*answers) {}, false},
 		"during a query":   {state(&queryEntry{}), false},

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestBadStart: garbage before login gets a clear error on a port that goes on serving.
+// TestBadStart: a client that sends garbage before login gets a clear error, and the port goes on serving others.
 func TestBadStart(t *testing.T) {
 	p := startProxy(t)
 	packet := func(code uint32, body string) []byte {
@@ -25,7 +25,7 @@ func TestBadStart(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		in   []byte
-		code string // "" for silence
+		code string // "" if the connection is closed without an answer
 	}{
 		"http":                  {[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "08P01"},
 		"zeros":                 {make([]byte, 64), "08P01"},
@@ -63,12 +63,12 @@ func TestBadStart(t *testing.T) {
 			}
 		})
 	}
-	for _, cut := range []int{1, 3, 4, 7, 8, 12} {
+	for _, bytesKept := range []int{1, 3, 4, 7, 8, 12} {
 		nc := p.dial(t)
-		_, _ = nc.Write(packet(protocol30, "user\x00agent\x00\x00")[:cut])
+		_, _ = nc.Write(packet(protocol30, "user\x00agent\x00\x00")[:bytesKept])
 		_ = nc.(*net.TCPConn).CloseWrite()
 		if _, err := io.Copy(io.Discard, nc); err != nil {
-			t.Errorf("cut at %d: %v", cut, err)
+			t.Errorf("cut at %d: %v", bytesKept, err)
 		}
 	}
 	if err := p.connect(t).Ping(t.Context()); err != nil {
@@ -76,23 +76,25 @@ func TestBadStart(t *testing.T) {
 	}
 }
 
-// TestBrokenMessages: a body that does not hold what its type says fails as it does on the server.
+// TestBrokenMessages: a message whose body does not fit its type fails with the error that PostgreSQL gives.
 func TestBrokenMessages(t *testing.T) {
 	p := startProxy(t)
-	raw := func(typ byte, body string) pgx3.FrontendMessage { return rawMessage{typ, body} }
+	newRawMessage := func(typ byte, body string) pgx3.FrontendMessage { return rawMessage{typ, body} }
 	for name, script := range map[string][]round{
-		"five-byte query":    {upToReady(1, raw('Q', "")), upToReady(1, q("SELECT 1"))},
-		"query with more":    {upToReady(1, raw('Q', "SELECT 1\x00 ")), upToReady(1, q("SELECT 1"))},
-		"unterminated query": {upToReady(1, raw('Q', "SELECT 1")), upToReady(1, q("SELECT 1"))},
-		"in a transaction":   {upToReady(1, q("BEGIN")), upToReady(1, raw('Q', "")), upToReady(1, q("ROLLBACK"))},
-		"parse": {upToReady(1, raw('P', ""), q("x"), sy),
-			upToReady(1, raw('P', "\x00SELECT 1\x00\x00\x09"), sy), upToReady(1, raw('P', "\x00SELECT 1\x00\x00\x00!"), sy)},
-		"parse without end": {upToReady(1, raw('P', "name"), sy)},
-		"bind": {upToReady(1, pa("", "SELECT 1"), raw('B', "\x00\x00"), sy),
-			upToReady(1, raw('B', ""), sy), upToReady(1, pa("", "SELECT 1"), raw('B', "\x00\x00\x00\x00\x00\x01\xff\xff\xff\xf0"), sy)},
-		"describe": {upToReady(1, raw('D', ""), sy), upToReady(1, raw('D', "X\x00"), sy), upToReady(1, raw('D', "S"), sy)},
-		"close":    {upToReady(1, raw('C', ""), sy), upToReady(1, raw('C', "X\x00"), sy)},
-		"execute":  {upToReady(1, raw('E', "\x00\x00"), sy), upToReady(1, raw('E', ""), sy)},
+		"five-byte query":    {upToReady(1, newRawMessage('Q', "")), upToReady(1, q("SELECT 1"))},
+		"query with more":    {upToReady(1, newRawMessage('Q', "SELECT 1\x00 ")), upToReady(1, q("SELECT 1"))},
+		"unterminated query": {upToReady(1, newRawMessage('Q', "SELECT 1")), upToReady(1, q("SELECT 1"))},
+		"in a transaction":   {upToReady(1, q("BEGIN")), upToReady(1, newRawMessage('Q', "")), upToReady(1, q("ROLLBACK"))},
+		"parse": {upToReady(1, newRawMessage('P', ""), q("x"), sy),
+			upToReady(1, newRawMessage('P', "\x00SELECT 1\x00\x00\x09"), sy), upToReady(1, newRawMessage('P', "\x00SELECT 1\x00\x00\x00!"), sy)},
+		"parse without end": {upToReady(1, newRawMessage('P', "name"), sy)},
+		"bind": {upToReady(1, pa("", "SELECT 1"), newRawMessage('B', "\x00\x00"), sy),
+			upToReady(1, newRawMessage('B', ""), sy), upToReady(1, pa("", "SELECT 1"),
+				newRawMessage('B', "\x00\x00\x00\x00\x00\x01\xff\xff\xff\xf0"), sy)},
+		"describe": {upToReady(1, newRawMessage('D', ""), sy), upToReady(1, newRawMessage('D', "X\x00"), sy),
+			upToReady(1, newRawMessage('D', "S"), sy)},
+		"close":   {upToReady(1, newRawMessage('C', ""), sy), upToReady(1, newRawMessage('C', "X\x00"), sy)},
+		"execute": {upToReady(1, newRawMessage('E', "\x00\x00"), sy), upToReady(1, newRawMessage('E', ""), sy)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kinds := func(lines []string) (out []string) {
@@ -113,7 +115,7 @@ func TestBrokenMessages(t *testing.T) {
 	}
 }
 
-// rawMessage has any type and body.
+// rawMessage is a message of any type and body.
 type rawMessage struct {
 	typ  byte
 	body string
@@ -162,7 +164,8 @@ func TestFatalMessages(t *testing.T) {
 	}
 }
 
-// TestMemoryFollowsBytes: lengths that are only announced cost nothing.
+// TestMemoryFollowsBytes: the proxy reserves memory for bytes that have arrived, not for a length that a message only
+// announces.
 func TestMemoryFollowsBytes(t *testing.T) {
 	p := startProxy(t)
 	var before, after runtime.MemStats
@@ -177,10 +180,10 @@ func TestMemoryFollowsBytes(t *testing.T) {
 	}
 	time.Sleep(200 * time.Millisecond)
 	runtime.ReadMemStats(&after)
-	if grown := int64(after.TotalAlloc - before.TotalAlloc); grown > 64<<20 {
-		t.Errorf("%d MiB allocated", grown>>20)
+	if allocatedBytes := int64(after.TotalAlloc - before.TotalAlloc); allocatedBytes > 64<<20 {
+		t.Errorf("%d MiB allocated", allocatedBytes>>20)
 	}
-	// Discarded bytes are never held in memory.
+	// The bytes of a message that is discarded are never held in memory.
 	c := p.connectRaw(t)
 	_, _ = c.Write(binary.BigEndian.AppendUint32([]byte{'d'}, 512<<20+4))
 	chunk := make([]byte, 1<<20)
@@ -195,8 +198,8 @@ func TestMemoryFollowsBytes(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	runtime.ReadMemStats(&after)
-	if grown := int64(after.TotalAlloc - before.TotalAlloc); grown > 256<<20 { // the pool of buffers is leaky under the race detector
-		t.Errorf("%d MiB allocated for 512 MiB thrown away", grown>>20)
+	if allocatedBytes := int64(after.TotalAlloc - before.TotalAlloc); allocatedBytes > 256<<20 { // a sync.Pool drops buffers under the race detector
+		t.Errorf("%d MiB allocated for 512 MiB thrown away", allocatedBytes>>20)
 	}
 }
 
@@ -210,7 +213,8 @@ func TestBigBind(t *testing.T) {
 	}
 }
 
-// TestLargeMessages: the memory of large messages is bounded over all clients, and free again when they go.
+// TestLargeMessages: the memory for large messages is limited over all clients together, and is freed when they
+// disconnect.
 func TestLargeMessages(t *testing.T) {
 	p := startProxy(t)
 	head := func() *peer {
@@ -238,7 +242,7 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// readTooLongError sends a part of a large message and returns what it is told.
+// readTooLongError sends part of a message that is too large, and returns the proxy's error.
 func (p *testProxy) readTooLongError(t testing.TB) *pgx3.ErrorResponse {
 	c := p.connectRaw(t)
 	go func() {
@@ -247,15 +251,15 @@ func (p *testProxy) readTooLongError(t testing.TB) *pgx3.ErrorResponse {
 	return c.readLastError()
 }
 
-// TestMessagesThatAreTooLong: a message that is too long to be read fails alone: the transaction and the session go on
-// as after any other error.
+// TestMessagesThatAreTooLong: only the message that is too long fails. The transaction and the session go on as after
+// any other error.
 func TestMessagesThatAreTooLong(t *testing.T) {
 	longText := "SELECT '" + strings.Repeat("x", 3<<20) + "'"
 	const refused = "E ERROR 54000 message of "
 	client := startProxy(t).connectRaw(t)
 	for _, step := range []struct {
 		send []pgx3.FrontendMessage
-		want []string // beginnings of lines
+		want []string // the beginnings of lines
 	}{
 		{[]pgx3.FrontendMessage{q(longText)}, []string{refused, "Z I"}},
 		{[]pgx3.FrontendMessage{q("BEGIN"), q("SELECT 1")}, []string{"C BEGIN", "Z T", "T", `D ["1"]`, "C SELECT 1", "Z T"}},

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// constantDecider allows every text with one verdict, so that a benchmark counts what the proxy itself does.
+// constantDecider answers every text with the same verdict, so that a benchmark measures only the proxy.
 type constantDecider struct {
 	fakeDecider
 	verdict *verdict.Verdict
@@ -35,7 +35,7 @@ func (constantTicket) ResultBound() verdict.ResultBound { return verdict.ResultB
 func (constantTicket) RowsReturned(int64)               {}
 func (constantTicket) RecordOutcome(verdict.Outcome)    {}
 
-// discardConn takes everything that is written to it.
+// discardConn accepts and discards everything that is written to it.
 type discardConn struct{ net.Conn }
 
 func (discardConn) Write(b []byte) (int, error)      { return len(b), nil }
@@ -43,7 +43,8 @@ func (discardConn) SetDeadline(time.Time) error      { return nil }
 func (discardConn) SetReadDeadline(time.Time) error  { return nil }
 func (discardConn) SetWriteDeadline(time.Time) error { return nil }
 
-// benchmarkStatement measures one round of a client's messages and of the server's answers, without any connection.
+// benchmarkStatement measures one exchange, the client's messages and the server's answers, without a network
+// connection.
 func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend []pgx3.BackendMessage) {
 	server, err := New(Config{Router: &testProxy{}})
 	if err != nil {
@@ -56,21 +57,21 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 	r.seal.RenewAfter, r.seal.Expires = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
 	r.batch.server = newSink(discardConn{})
 	r.retry.turn = make(chan struct{}, 1)
-	var sent, received []byte
+	var clientBytes, serverBytes []byte
 	for _, m := range messages {
-		if sent, err = m.Encode(sent); err != nil {
+		if clientBytes, err = m.Encode(clientBytes); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for _, m := range backend {
-		if received, err = m.Encode(received); err != nil {
+		if serverBytes, err = m.Encode(serverBytes); err != nil {
 			b.Fatal(err)
 		}
 	}
 	o := benchmarkAnswers(s)
 	b.ReportAllocs()
 	for b.Loop() {
-		in := input{source: source{peer: &endlessReader{sent}}, maxText: defaultMaxText}
+		in := input{source: source{peer: &endlessReader{clientBytes}}, maxText: defaultMaxText}
 		for {
 			if err := in.fill(); err == io.EOF {
 				break
@@ -94,11 +95,11 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 		if err := r.flush(); err != nil {
 			b.Fatal(err)
 		}
-		benchmarkRelay(b, o, received)
+		benchmarkRelay(b, o, serverBytes)
 	}
 }
 
-// endlessReader is read once and then at its end.
+// endlessReader returns b once and then io.EOF, and is reset for each iteration.
 type endlessReader struct{ b []byte }
 
 func (r *endlessReader) Read(p []byte) (int, error) {
@@ -109,13 +110,13 @@ func (r *endlessReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// benchmarkAnswers takes what benchmarkRelay gives it.
+// benchmarkAnswers returns a relay of server answers that reads what benchmarkRelay puts in.
 func benchmarkAnswers(s *session) *answers {
 	return &answers{session: s, relay: relay{source: source{peer: &endlessReader{}}, clientSink: newSink(discardConn{})}}
 }
 
-func benchmarkRelay(b *testing.B, o *answers, received []byte) {
-	o.peer = &endlessReader{received}
+func benchmarkRelay(b *testing.B, o *answers, serverBytes []byte) {
+	o.peer = &endlessReader{serverBytes}
 	if err := o.fill(); err != nil {
 		b.Fatal(err)
 	}
@@ -138,14 +139,14 @@ func BenchmarkQuery(b *testing.B) {
 		slices.Concat(oneColumn, oneRow, []pgx3.BackendMessage{&pgx3.ReadyForQuery{TxStatus: 'I'}}))
 }
 
-// A driver that describes the statement.
+// Measures a driver that describes the statement.
 func BenchmarkExtendedUnnamed(b *testing.B) {
 	benchmarkStatement(b, []pgx3.FrontendMessage{pa("", "SELECT 1"), de('S', ""), bi("", ""), ex("", 0), sy},
 		slices.Concat([]pgx3.BackendMessage{&pgx3.ParseComplete{}, &pgx3.ParameterDescription{}}, oneColumn,
 			[]pgx3.BackendMessage{&pgx3.BindComplete{}}, oneRow, []pgx3.BackendMessage{&pgx3.ReadyForQuery{TxStatus: 'I'}}))
 }
 
-// A driver that describes the portal, and closes it.
+// Measures a driver that describes the portal and closes it.
 func BenchmarkExtendedNamed(b *testing.B) {
 	benchmarkStatement(b, []pgx3.FrontendMessage{pa("s", "SELECT 1"), bi("p", "s"), de('P', "p"), ex("p", 0), cl('P', "p"), sy},
 		slices.Concat([]pgx3.BackendMessage{&pgx3.ParseComplete{}, &pgx3.BindComplete{}}, oneColumn, oneRow,

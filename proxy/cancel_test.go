@@ -16,8 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestCancelKeys: an agent's cancel key is never an owner's, and cannot be guessed from another. It must match as a
-// whole, and is void after its session. The client learns nothing of the server's own.
+// TestCancelKeys: an agent's cancel key is never equal to an owner's, and cannot be guessed from another. It must match
+// completely, and is void after its session. The client does not learn the server's own key.
 func TestCancelKeys(t *testing.T) {
 	var c cancelKeys
 	sessions := map[uint32]*session{}
@@ -40,15 +40,15 @@ func TestCancelKeys(t *testing.T) {
 		if c.find(key) != sessions[key.pid] {
 			t.Fatal("a key finds another session")
 		}
-		other := slices.Clone(key.secret)
-		other[len(other)-1]++
-		for _, wrong := range []cancelKey{
-			{key.pid, other}, {key.pid, nil}, {key.pid, key.secret[:len(key.secret)-1]}, {key.pid, append(slices.Clone(key.secret), 0)},
+		wrongSecret := slices.Clone(key.secret)
+		wrongSecret[len(wrongSecret)-1]++
+		for _, wrongKey := range []cancelKey{
+			{key.pid, wrongSecret}, {key.pid, nil}, {key.pid, key.secret[:len(key.secret)-1]}, {key.pid, append(slices.Clone(key.secret), 0)},
 			{key.pid, make([]byte, len(key.secret))}, {key.pid, keys[(i+2)%n].secret}, {0, key.secret},
 			{binary.BigEndian.Uint32(key.secret), binary.BigEndian.AppendUint32(nil, key.pid)},
 		} {
-			if c.find(wrong) != nil {
-				t.Fatalf("a part of the key %v finds a session: %v", key, wrong)
+			if c.find(wrongKey) != nil {
+				t.Fatalf("a part of the key %v finds a session: %v", key, wrongKey)
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func TestCancelKeys(t *testing.T) {
 	}
 }
 
-// The secret of a cancel key has 4 bytes, and from version 3.2 on 32.
+// The secret part of a cancel key has 4 bytes, and 32 from protocol version 3.2 on.
 func TestLengthOfCancelKeys(t *testing.T) {
 	p := startProxy(t)
 	for version, want := range map[uint32]int{
@@ -82,14 +82,14 @@ func TestLengthOfCancelKeys(t *testing.T) {
 	}
 }
 
-// cancelKeyIn returns the cancel key of an agent's session in a version of the protocol.
+// cancelKeyIn logs an agent in with a protocol version, and returns the cancel key.
 func (p *testProxy) cancelKeyIn(t *testing.T, version uint32) *pgx3.BackendKeyData {
 	t.Helper()
 	config, err := pgx.ParseConfig(p.agentDSN() + " sslmode=disable")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The driver asks for 3.0, or for 3.2.
+	// The driver pgx asks for 3.0 or 3.2 only.
 	nc := &versionConn{Conn: p.dial(t), version: version}
 	config.DialFunc = func(context.Context, string, string) (net.Conn, error) { return nc, nil }
 	conn, err := pgx.ConnectConfig(t.Context(), config)
@@ -103,20 +103,21 @@ func (p *testProxy) cancelKeyIn(t *testing.T, version uint32) *pgx3.BackendKeyDa
 // versionConn is a connection whose startup message asks for another version.
 type versionConn struct {
 	net.Conn
-	version uint32
-	asked   bool
+	version      uint32
+	isVersionSet bool
 }
 
 func (o *versionConn) Write(b []byte) (int, error) {
-	if !o.asked {
-		o.asked = true
+	if !o.isVersionSet {
+		o.isVersionSet = true
 		b = slices.Clone(b)
 		binary.BigEndian.PutUint32(b[4:], o.version)
 	}
 	return o.Conn.Write(b)
 }
 
-// Keys of owners are the server's own: of any length they reach the client as they came, and the server again.
+// Cancel keys of owners are the server's own. Whatever their length, the proxy relays them to the client, and back to
+// the server, unchanged.
 func TestLongCancelKeysOfOwners(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -130,7 +131,7 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 			}
 		}
 	})
-	accept := func() net.Conn {
+	acceptConnection := func() net.Conn {
 		nc, err := server.Accept()
 		if err != nil {
 			t.Fatal(err)
@@ -145,7 +146,7 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 		if _, err := client.Write(hello); err != nil {
 			t.Fatal(err)
 		}
-		upstream := accept()
+		upstream := acceptConnection()
 		if got := make([]byte, len(hello)); !readsEqual(upstream, got, hello) {
 			t.Fatalf("the server is sent %q, want %q", got, hello)
 		}
@@ -156,17 +157,17 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 		if got := make([]byte, len(key)); !readsEqual(client, got, key) {
 			t.Errorf("the client gets the key %q, want %q", got, key)
 		}
-		asking := p.dial(t)
+		cancelClient := p.dial(t)
 		cancel, _ := (&pgx3.CancelRequest{ProcessID: 4711, SecretKey: bytes.Repeat([]byte{7}, length)}).Encode(nil)
-		if _, err := asking.Write(cancel); err != nil {
+		if _, err := cancelClient.Write(cancel); err != nil {
 			t.Fatal(err)
 		}
-		asked := accept()
-		if got := make([]byte, len(cancel)); !readsEqual(asked, got, cancel) {
+		cancelUpstream := acceptConnection()
+		if got := make([]byte, len(cancel)); !readsEqual(cancelUpstream, got, cancel) {
 			t.Errorf("the server is sent the request %q, want %q", got, cancel)
 		}
-		asked.Close()
-		if n, err := asking.Read(make([]byte, 1)); n != 0 || err == nil {
+		cancelUpstream.Close()
+		if n, err := cancelClient.Read(make([]byte, 1)); n != 0 || err == nil {
 			t.Error("a cancel request was answered")
 		}
 		upstream.Close()
@@ -174,7 +175,7 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 	}
 }
 
-// readsEqual reads as many bytes as are wanted, and tells whether they are these.
+// readsEqual reads len(want) bytes into got, and returns whether they equal want.
 func readsEqual(r io.Reader, got, want []byte) bool {
 	_, err := io.ReadFull(r, got)
 	return err == nil && bytes.Equal(got, want)

@@ -24,18 +24,18 @@ import (
 	"github.com/pgconsent/pgconsent/test/authority"
 )
 
-// withCertificate makes agents log in by a certificate of the authority with the agent's name.
+// withCertificate makes the agent log in by a certificate that is issued by the authority for the agent's name.
 func withCertificate(t testing.TB, ca *authority.Authority) func(*testProxy, *Config) {
 	return func(p *testProxy, c *Config) {
 		withTLS(t, "ecdsa", "list")(p, c)
 		cfg := c.TLS()
 		cfg.ClientAuth, cfg.ClientCAs = tls.VerifyClientCertIfGiven, ca.Pool()
-		credentials := agentCredentials() // Even the right password is refused.
+		credentials := agentCredentials() // not even the right password is accepted
 		p.editRoute = func(r *Route) {
 			if r.Kind == Agent {
 				r.Credential = &credentials
-				r.Certificate = func(leaf *x509.Certificate) error {
-					if leaf.Subject.CommonName != agentName {
+				r.Certificate = func(agentCertificate *x509.Certificate) error {
+					if agentCertificate.Subject.CommonName != agentName {
 						return errors.New("another name")
 					}
 					return nil
@@ -45,7 +45,7 @@ func withCertificate(t testing.TB, ca *authority.Authority) func(*testProxy, *Co
 	}
 }
 
-// connectWithCertificate connects as a user with a certificate; nil: with none.
+// connectWithCertificate connects as a user, with a certificate unless it is nil.
 func (p *testProxy) connectWithCertificate(t testing.TB, certificate *tls.Certificate, user, password string) (*pgx.Conn, error) {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(strings.Replace(p.dsn(user, password), "sslmode=prefer", "sslmode=require", 1))
@@ -53,7 +53,7 @@ func (p *testProxy) connectWithCertificate(t testing.TB, certificate *tls.Certif
 		t.Fatal(err)
 	}
 	cfg.TLSConfig = p.tlsConf.Clone()
-	// The client shows its certificate whatever authorities the server names, as libpq does.
+	// The client sends its certificate whatever authorities the server names, as libpq does.
 	cfg.TLSConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		if certificate == nil {
 			return &tls.Certificate{}, nil
@@ -67,8 +67,8 @@ func (p *testProxy) connectWithCertificate(t testing.TB, certificate *tls.Certif
 	return conn, err
 }
 
-// An agent gets in by its own certificate and by nothing else. A refusal is that of a wrong password, and that of a
-// user who does not exist.
+// An agent that logs in by certificate cannot log in by anything else. The error is the same as for a wrong password,
+// and for a user who does not exist.
 func TestCertificates(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := startProxy(t, withCertificate(t, ca))
@@ -117,15 +117,16 @@ func TestCertificates(t *testing.T) {
 		t.Error("the log does not say why")
 	}
 
-	// A handshake with a certificate that is not the authority's, has expired or is not for clients fails.
+	// The TLS handshake fails with a certificate that another authority issued, that has expired, or that is not for
+	// clients.
 	server := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
-	past := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
-	future := func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }
+	setExpired := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
+	setNotYetValid := func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }
 	for name, certificate := range map[string]*tls.Certificate{
 		"of another authority": authority.New(t, "agents", nil, time.Now().Add(time.Hour)).Issue(t, agentName),
 		"for servers":          ca.Issue(t, agentName, server),
-		"expired":              ca.Issue(t, agentName, past),
-		"not valid yet":        ca.Issue(t, agentName, future),
+		"expired":              ca.Issue(t, agentName, setExpired),
+		"not valid yet":        ca.Issue(t, agentName, setNotYetValid),
 		"signed by an agent":   (&authority.Authority{Certificate: agentCertificate.Leaf, Key: agentCertificate.PrivateKey.(*ecdsa.PrivateKey)}).Issue(t, agentName),
 	} {
 		for _, user := range []string{agentName, "nobody"} {
@@ -140,7 +141,8 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// An agent with a password is asked for it, whatever certificate it shows, and its session does not end with that.
+// An agent with a password is asked for it, whatever certificate it sends. Its session does not end when that
+// certificate expires.
 func TestCertificateOfAnAgentWithAPassword(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := startProxy(t, withCertificate(t, ca))
@@ -159,7 +161,7 @@ func TestCertificateOfAnAgentWithAPassword(t *testing.T) {
 	}
 }
 
-// No certificate between that of an agent and the authority outlives the session.
+// A session ends when any certificate in the chain between the agent's and the authority's expires.
 func TestChainOfCertificates(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	intermediate := authority.New(t, "department", ca, time.Now().Add(10*time.Minute))
@@ -174,7 +176,8 @@ func TestChainOfCertificates(t *testing.T) {
 	}
 }
 
-// The requests to a client do not tell whether an agent logs in by a certificate, or whether the agent exists.
+// What the server requests from a client does not tell whether an agent logs in by certificate, or whether the agent
+// exists.
 func TestRefusedCertificatesTellNothing(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := startProxy(t, withCertificate(t, ca))
@@ -188,13 +191,13 @@ func TestRefusedCertificatesTellNothing(t *testing.T) {
 	}
 }
 
-// refusedBySCRAM goes through the SCRAM exchange with a wrong proof, and returns the server's messages without their
+// refusedBySCRAM goes through the SCRAM exchange with a wrong proof. It returns the server's messages without their
 // random parts.
 func refusedBySCRAM(t *testing.T, nc net.Conn, user string) string {
 	t.Helper()
 	frontend := pgx3.NewFrontend(nc, nc)
-	var said []string
-	say := func(m pgx3.FrontendMessage) {
+	var transcript []string
+	sendMessage := func(m pgx3.FrontendMessage) {
 		frontend.Send(m)
 		if err := frontend.Flush(); err != nil {
 			t.Fatal(err)
@@ -205,25 +208,25 @@ func refusedBySCRAM(t *testing.T, nc net.Conn, user string) string {
 		}
 		switch got := got.(type) {
 		case *pgx3.AuthenticationSASL:
-			said = append(said, strings.Join(got.AuthMechanisms, " "))
+			transcript = append(transcript, strings.Join(got.AuthMechanisms, " "))
 		case *pgx3.AuthenticationSASLContinue:
-			said = append(said, string(got.Data))
+			transcript = append(transcript, string(got.Data))
 		case *pgx3.ErrorResponse:
-			said = append(said, got.Severity, got.Code, got.Message, got.Detail, got.Hint)
+			transcript = append(transcript, got.Severity, got.Code, got.Message, got.Detail, got.Hint)
 		default:
 			t.Fatalf("%T", got)
 		}
 	}
-	say(&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": user}})
-	say(&pgx3.SASLInitialResponse{AuthMechanism: mechanism, Data: []byte("n,,n=,r=abc")})
-	nonce, _, _ := strings.Cut(said[1], ",")
-	_, rounds, _ := strings.Cut(said[1], ",i=")
-	said[1] = fmt.Sprintf("%d bytes, %s rounds", len(nonce), rounds)
-	say(&pgx3.SASLResponse{Data: []byte("c=biws," + nonce + ",p=" + base64.StdEncoding.EncodeToString(make([]byte, 32)))})
-	return strings.Join(said, "; ")
+	sendMessage(&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": user}})
+	sendMessage(&pgx3.SASLInitialResponse{AuthMechanism: mechanism, Data: []byte("n,,n=,r=abc")})
+	nonce, _, _ := strings.Cut(transcript[1], ",")
+	_, rounds, _ := strings.Cut(transcript[1], ",i=")
+	transcript[1] = fmt.Sprintf("%d bytes, %s rounds", len(nonce), rounds)
+	sendMessage(&pgx3.SASLResponse{Data: []byte("c=biws," + nonce + ",p=" + base64.StdEncoding.EncodeToString(make([]byte, 32)))})
+	return strings.Join(transcript, "; ")
 }
 
-// psql logs in by a certificate.
+// psql can log in by a certificate.
 func TestPsqlCertificate(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := startProxy(t, withCertificate(t, ca))
@@ -232,13 +235,13 @@ func TestPsqlCertificate(t *testing.T) {
 	certificate, key := authority.WritePair(t, agentCertificate, dir, "agent")
 	dsn := strings.Replace(p.dsn(agentName, ""), "sslmode=prefer", "sslmode=require", 1)
 	for _, c := range []struct {
-		extra string
-		want  string
+		extraOptions string
+		want         string
 	}{
 		{" sslcert=" + certificate + " sslkey=" + key, "wire_agent"},
 		{" sslcert=" + filepath.Join(dir, "none"), "no password supplied"},
 	} {
-		cmd := exec.Command(requireTool(t, "psql"), "-XAtw", dsn+c.extra, "-c", "SELECT current_user")
+		cmd := exec.Command(requireTool(t, "psql"), "-XAtw", dsn+c.extraOptions, "-c", "SELECT current_user")
 		cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") })
 		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), c.want) {
 			t.Errorf("got %q, want %q", out, c.want)

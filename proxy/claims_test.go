@@ -17,8 +17,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Enforcement is told the values of the settings that a policy maps to attributes: those that apply when the statement
-// runs, or none. This holds in every transaction state, in either protocol, and however many messages are sent at once.
+// For each statement, the proxy tells the decider the values of the settings that a policy maps to attributes. They are
+// the server's values when the statement runs, or none. This holds in every transaction state, in both protocols, and
+// for any number of messages sent at once.
 func TestClaimsAreTheServers(t *testing.T) {
 	tier.All(t)
 	p := startProxy(t)
@@ -36,7 +37,7 @@ func TestClaimsAreTheServers(t *testing.T) {
 		if seed == 0 { // a failure after DISCARD ALL does not undo it
 			script = [][]pgx3.FrontendMessage{{q("SET app.a = '1'"), pa("", "DISCARD ALL"), bi("", ""), ex("", 0), q("SELECT 1/0"), q(probeQuery(1))}}
 		}
-		if seed == 1 { // two rollbacks, one over a savepoint of the same name, in Queries answered one by one: the value stays known
+		if seed == 1 { // two rollbacks over a savepoint of the same name, in Queries answered one by one: the value stays known
 			script = nil
 			for i, text := range []string{"BEGIN", "SET app.a = '1'", "SAVEPOINT s", "SET app.a = '2'", "SAVEPOINT s",
 				"SET app.a = '3'", "RELEASE s", "", "ROLLBACK TO s", "", "SET app.b = '4'", "ROLLBACK TO s", "", "COMMIT", ""} {
@@ -74,10 +75,10 @@ func TestClaimsAreTheServers(t *testing.T) {
 	}
 }
 
-// TestStatementsThatChangeClaims: every kind of statement that changes a mapped setting says so when others follow it
-// in one text. Until it is answered, nothing is decided by the value before.
+// TestStatementsThatChangeClaims: a verdict says if a statement changes a mapped setting while later statements of the
+// same text follow. Until that statement is answered, nothing is decided by the old value.
 func TestStatementsThatChangeClaims(t *testing.T) {
-	changed := map[verdict.EffectKind]bool{}
+	changedKinds := map[verdict.EffectKind]bool{}
 	for kind := verdict.EffectNone; kind <= verdict.EffectDiscard; kind++ {
 		for _, name := range []string{"", "app.a", "app.b", "s", "u", "missing"} {
 			for _, claim := range []*verdict.Claim{nil, {Value: "9"}, {Value: "9", IsLocal: true}, {IsReset: true}} {
@@ -95,11 +96,11 @@ func TestStatementsThatChangeClaims(t *testing.T) {
 					x := &executeEntry{}
 					x.verdict = &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{}, e}}}
 					mayChange := c.mayChange(x, true)
-					was, unknown := c.current, c.unknown
-					if c.apply(e); maps.Equal(was, c.current) && unknown == c.unknown {
+					claimsBefore, unknownBefore := c.current, c.unknown
+					if c.apply(e); maps.Equal(claimsBefore, c.current) && unknownBefore == c.unknown {
 						continue
 					}
-					changed[kind] = true
+					changedKinds[kind] = true
 					for i, text := range [][]verdict.Effect{{e, {}}, {{}, e, {}}, {e, {}, {}}, {{}, {}, e, {Kind: verdict.EffectExecute}}} {
 						if !verdict.ClaimsChangeWithin(text) && kind != verdict.EffectRelease { // RELEASE of a missing savepoint fails
 							t.Errorf("%v behind %d others: what is claimed changes, and nobody is told", e, i)
@@ -112,14 +113,13 @@ func TestStatementsThatChangeClaims(t *testing.T) {
 			}
 		}
 	}
-	if len(changed) < 6 {
-		t.Errorf("what changes: %v", changed)
+	if len(changedKinds) < 6 {
+		t.Errorf("what changes: %v", changedKinds)
 	}
 }
 
-// TestClaimsAfterAFailedGroup: a setting of a group whose Sync has not come is undone by any later failure in the
-// group, on the server or by a refusal. A statement sent at once after that is decided under the server's value at that
-// time, or under none.
+// TestClaimsAfterAFailedGroup: a SET in a group without a Sync yet is undone by any later failure in the group, on the
+// server or by a refusal. A statement sent right after it is decided by the server's value at that time, or by none.
 func TestClaimsAfterAFailedGroup(t *testing.T) {
 	p := startProxy(t)
 	w := &probeClaims{values: map[int]string{}}
@@ -133,19 +133,19 @@ func TestClaimsAfterAFailedGroup(t *testing.T) {
 	run := func(text string) []pgx3.FrontendMessage {
 		return []pgx3.FrontendMessage{pa("", text), bi("", ""), ex("", 0)}
 	}
-	set := run("SET app.a = '1'")
+	setClaim := run("SET app.a = '1'")
 	n := 0
 	for situation, prefix := range map[string][]round{
-		"alone":                {{append(slices.Clone(set), fl), 'C', 1}},
-		"behind another group": {upToReady(1, append(run("SELECT 1"), sy)...), {append(slices.Clone(set), fl), 'C', 1}},
-		"behind a COMMIT":      {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), set...), fl), 'C', 2}},
-		"behind a ROLLBACK":    {upToReady(1, q("BEGIN; SET app.a = '2'")), {append(append(run("ROLLBACK"), set...), fl), 'C', 2}},
-		"behind COMMIT, alone": {upToReady(1, q("BEGIN")), {append(run("COMMIT"), fl), 'C', 1}, {append(slices.Clone(set), fl), 'C', 1}},
-		"behind BEGIN":         {{append(append(run("BEGIN"), set...), fl), 'C', 2}},
+		"alone":                {{append(slices.Clone(setClaim), fl), 'C', 1}},
+		"behind another group": {upToReady(1, append(run("SELECT 1"), sy)...), {append(slices.Clone(setClaim), fl), 'C', 1}},
+		"behind a COMMIT":      {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), setClaim...), fl), 'C', 2}},
+		"behind a ROLLBACK":    {upToReady(1, q("BEGIN; SET app.a = '2'")), {append(append(run("ROLLBACK"), setClaim...), fl), 'C', 2}},
+		"behind COMMIT, alone": {upToReady(1, q("BEGIN")), {append(run("COMMIT"), fl), 'C', 1}, {append(slices.Clone(setClaim), fl), 'C', 1}},
+		"behind BEGIN":         {{append(append(run("BEGIN"), setClaim...), fl), 'C', 2}},
 		"RESET":                {{append(run("RESET app.a"), fl), 'C', 1}},
 		"LOCAL":                {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), run("SET LOCAL app.a = '3'")...), fl), 'C', 2}},
 	} {
-		for description, failing := range map[string][]pgx3.FrontendMessage{
+		for description, failingMessages := range map[string][]pgx3.FrontendMessage{
 			"a refused Query": {q("SELECT forbidden")}, "a misspelt Query": {q("misspelt")}, "a Query": {
 				q("SELECT 1/0")}, "a Query that ends": {q("SELECT 1")}, "a Query of nothing": {q("")},
 			"a refused Parse": {pa("", "SELECT forbidden"), sy}, "an Execute": append(run("SELECT 1/0"),
@@ -153,28 +153,28 @@ func TestClaimsAfterAFailedGroup(t *testing.T) {
 			"a refused Parse, and no Sync": {pa("", "SELECT forbidden")}, "a refused one of two": {
 				q("SELECT forbidden"), q("SELECT forbidden")}, "nothing": {sy},
 		} {
-			for _, extended := range []bool{false, true} {
+			for _, isExtended := range []bool{false, true} {
 				n++
-				following := []pgx3.FrontendMessage{q(probeQuery(n))}
-				if extended {
-					following = append(run(probeQuery(n)), sy)
+				followingMessages := []pgx3.FrontendMessage{q(probeQuery(n))}
+				if isExtended {
+					followingMessages = append(run(probeQuery(n)), sy)
 				}
 				c := connectPeer(t, p.agentDSN()+" sslmode=disable options='-c app.a=zero'")
 				c.play(t, prefix)
-				c.send(t, append(append(slices.Clone(failing), following...), sy, q("ROLLBACK"), q("the end"))...)
-				for finished := false; !finished; {
+				c.send(t, append(append(slices.Clone(failingMessages), followingMessages...), sy, q("ROLLBACK"), q("the end"))...)
+				for isFinished := false; !isFinished; {
 					m, err := c.frontend.Receive()
 					if err != nil {
 						t.Fatal(err)
 					}
 					line, _ := transcribe(m)
-					finished = strings.Contains(line, `at or near "the"`)
+					isFinished = strings.Contains(line, `at or near "the"`)
 					value, ok := strings.CutPrefix(line, fmt.Sprintf(`D ["probe%d" "`, n))
 					w.mu.Lock()
 					judgedValue, isKnown := w.values[n]
 					w.mu.Unlock()
 					if value = strings.TrimSuffix(value, `"]`); ok && isKnown && judgedValue != value {
-						t.Errorf("%s, then %s, extended %t: a statement ran under %q, and was judged under %q", situation, description, extended, value, judgedValue)
+						t.Errorf("%s, then %s, extended %t: a statement ran under %q, and was judged under %q", situation, description, isExtended, value, judgedValue)
 					}
 				}
 				c.Close()
@@ -183,8 +183,9 @@ func TestClaimsAfterAFailedGroup(t *testing.T) {
 	}
 }
 
-// TestHeldCursorsKeepTheirClaims: the rows of a cursor WITH HOLD are read when its transaction ends, under what is
-// claimed then. That is what was claimed when it was judged, however it was opened and whatever would change that.
+// TestHeldCursorsKeepTheirClaims: the rows of a cursor WITH HOLD are computed when its transaction ends, by the
+// settings at that time. These must be those by which it was decided, however the cursor was opened and whatever
+// statement would change them.
 func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 	p := startProxy(t)
 	p.editRoute = func(r *Route) {
@@ -194,22 +195,23 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 			return &claimRecorder{d.(*fakeDecider), &probeClaims{values: map[int]string{}}}, err
 		}
 	}
-	const seen = "current_setting('app.a', true) AS a"
-	heldRows, changed := 0, 0
-	for name, open := range map[string][]pgx3.FrontendMessage{
-		"one":             {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen)},
-		"behind another":  {q("DECLARE j CURSOR FOR SELECT 1; DECLARE k CURSOR WITH HOLD FOR SELECT " + seen)},
-		"before another":  {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen + "; DECLARE j CURSOR FOR SELECT 1")},
-		"in a group":      {pa("", "DECLARE k CURSOR WITH HOLD FOR SELECT "+seen), bi("", ""), ex("", 0), sy},
-		"and closed":      {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen), q("CLOSE k")},
-		"another of them": {q("DECLARE j CURSOR WITH HOLD FOR SELECT 1"), q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen), q("CLOSE j")},
+	const claimColumn = "current_setting('app.a', true) AS a"
+	heldRows, changedCount := 0, 0
+	for name, openMessages := range map[string][]pgx3.FrontendMessage{
+		"one":            {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn)},
+		"behind another": {q("DECLARE j CURSOR FOR SELECT 1; DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn)},
+		"before another": {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn + "; DECLARE j CURSOR FOR SELECT 1")},
+		"in a group":     {pa("", "DECLARE k CURSOR WITH HOLD FOR SELECT "+claimColumn), bi("", ""), ex("", 0), sy},
+		"and closed":     {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn), q("CLOSE k")},
+		"another of them": {q("DECLARE j CURSOR WITH HOLD FOR SELECT 1"), q("DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn),
+			q("CLOSE j")},
 	} {
 		for _, change := range []string{"SET app.a = '2'", "SET LOCAL app.a = '2'", "RESET app.a"} {
-			for how, script := range map[string][][]pgx3.FrontendMessage{
-				"then":        {open, {q(change)}},
-				"at once":     {append(slices.Clone(open), q(change))},
-				"in a group":  {open, append(executions(change), sy)},
-				"in one text": {{q(joinTexts(open) + "; " + change)}},
+			for description, script := range map[string][][]pgx3.FrontendMessage{
+				"then":        {openMessages, {q(change)}},
+				"at once":     {append(slices.Clone(openMessages), q(change))},
+				"in a group":  {openMessages, append(executions(change), sy)},
+				"in one text": {{q(joinTexts(openMessages) + "; " + change)}},
 			} {
 				c := connectPeer(t, p.agentDSN()+" sslmode=disable")
 				c.play(t, []round{upToReady(2, q("SET app.a = '1'"), q("BEGIN"))})
@@ -224,25 +226,25 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 					if strings.HasPrefix(line, "D ") {
 						heldRows++
 						if line != `D ["1"]` {
-							t.Errorf("%s, %s, %s: judged under 1, and read under %s", name, change, how, line)
+							t.Errorf("%s, %s, %s: judged under 1, and read under %s", name, change, description, line)
 						}
 					}
 				}
-				for _, line := range c.play(t, []round{upToReady(1, q("SELECT "+seen))}) {
+				for _, line := range c.play(t, []round{upToReady(1, q("SELECT "+claimColumn))}) {
 					if strings.HasPrefix(line, "D ") && line != `D ["1"]` {
-						changed++
+						changedCount++
 					}
 				}
 				c.Close()
 			}
 		}
 	}
-	if changed == 0 {
-		t.Errorf("%d cursors, %d changes", heldRows, changed)
+	if changedCount == 0 {
+		t.Errorf("%d cursors, %d changes", heldRows, changedCount)
 	}
 }
 
-// joinTexts is what the Queries of a conversation say, in one text.
+// joinTexts returns the texts of all Queries of a conversation.
 func joinTexts(m []pgx3.FrontendMessage) string {
 	var out []string
 	for _, m := range m {
@@ -256,7 +258,7 @@ func joinTexts(m []pgx3.FrontendMessage) string {
 	return strings.Join(out, "; ")
 }
 
-// probeClaims is what each probe was judged under, where something was known.
+// probeClaims are the claims by which each probe was decided, where they were known.
 type probeClaims struct {
 	mu     sync.Mutex
 	values map[int]string
@@ -267,12 +269,12 @@ type claimRecorder struct {
 	probes *probeClaims
 }
 
-// probeQuery shows what is claimed; "" is nothing.
+// probeQuery returns a query that shows the claims on the server; "" means that none is set.
 func probeQuery(n int) string {
 	return fmt.Sprintf("SELECT 'probe%d', COALESCE(current_setting('app.a', true), '') || '/' || COALESCE(current_setting('app.b', true), '')", n)
 }
 
-// Decide gives statements the effects that the rewriter gives them.
+// Decide gives statements the effects that the rewriter would report for them.
 func (c *claimRecorder) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
 	v := c.fakeDecider.Decide(ctx, text, p)
 	for i, t := range strings.Split(text, ";") {
@@ -305,13 +307,13 @@ func (c *claimRecorder) Recheck(_ context.Context, v *verdict.Verdict) *verdict.
 	return v
 }
 
-// noteClaims notes what a probe is judged under.
+// noteClaims records the claims by which a probe is decided.
 func (c *claimRecorder) noteClaims(v *verdict.Verdict) {
-	_, rest, ok := strings.Cut(v.Original, "'probe")
+	_, afterProbe, ok := strings.Cut(v.Original, "'probe")
 	if !ok {
 		return
 	}
-	id, _, _ := strings.Cut(rest, "'")
+	id, _, _ := strings.Cut(afterProbe, "'")
 	n, _ := strconv.Atoi(id)
 	claims := c.info.Claims()
 	c.probes.mu.Lock()
@@ -322,44 +324,44 @@ func (c *claimRecorder) noteClaims(v *verdict.Verdict) {
 	}
 }
 
-// claimsConversation sets, undoes and asks, in all ways.
+// claimsConversation generates messages that set, undo and read claims in all ways.
 func claimsConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	n := 0
-	ask := func() string { n++; return probeQuery(n) }
-	set := func() string {
+	nextProbe := func() string { n++; return probeQuery(n) }
+	randomSet := func() string {
 		return pick("SET ", "SET ", "SET LOCAL ") + pick("app.a", "app.b") + " = '" + pick("1", "2", "3") + "'"
 	}
-	var waiting []string
-	text := func() (next string) {
-		if len(waiting) > 0 {
-			next, waiting = waiting[0], waiting[1:]
-			return next
+	var pendingTexts []string
+	text := func() (nextText string) {
+		if len(pendingTexts) > 0 {
+			nextText, pendingTexts = pendingTexts[0], pendingTexts[1:]
+			return nextText
 		}
 		switch r.IntN(9) {
 		case 8: // a prepared statement runs after a change of a claim
 			preparedName := fmt.Sprintf("h%d", n+1)
-			waiting = []string{pick("", "", set()+"; ", "ROLLBACK; ", "RESET ALL; ") + "EXECUTE " + preparedName}
-			return "PREPARE " + preparedName + " AS " + ask()
+			pendingTexts = []string{pick("", "", randomSet()+"; ", "ROLLBACK; ", "RESET ALL; ") + "EXECUTE " + preparedName}
+			return "PREPARE " + preparedName + " AS " + nextProbe()
 		case 0, 1:
-			return set()
+			return randomSet()
 		case 2:
 			return pick("RESET app.a", "RESET app.b", "RESET ALL", "DISCARD ALL")
 		case 3, 4: // a setting in a transaction, undone or not
-			waiting = []string{set(), ask(), "SAVEPOINT s", set(), pick("SAVEPOINT u", set()),
-				pick("ROLLBACK TO s", "RELEASE s", "SELECT 1"), ask(), pick("COMMIT", "ROLLBACK"), ask()}
+			pendingTexts = []string{randomSet(), nextProbe(), "SAVEPOINT s", randomSet(), pick("SAVEPOINT u", randomSet()),
+				pick("ROLLBACK TO s", "RELEASE s", "SELECT 1"), nextProbe(), pick("COMMIT", "ROLLBACK"), nextProbe()}
 			if r.IntN(3) == 0 { // savepoints of one name
-				waiting = []string{set(), "SAVEPOINT s", set(), "SAVEPOINT s", set(),
-					pick("RELEASE s", "ROLLBACK TO s"), "ROLLBACK TO s", ask(), pick("COMMIT", "ROLLBACK"), ask()}
+				pendingTexts = []string{randomSet(), "SAVEPOINT s", randomSet(), "SAVEPOINT s", randomSet(),
+					pick("RELEASE s", "ROLLBACK TO s"), "ROLLBACK TO s", nextProbe(), pick("COMMIT", "ROLLBACK"), nextProbe()}
 			}
 			return "BEGIN"
 		case 5:
 			return pick("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT u", "ROLLBACK TO u", "RELEASE s", "COMMIT; BEGIN", "ROLLBACK; BEGIN")
 		case 6:
-			return pick("SELECT 1/0", "SELEC", "SELECT forbidden", set()+"; SELECT 1/0", set()+"; ROLLBACK")
+			return pick("SELECT 1/0", "SELEC", "SELECT forbidden", randomSet()+"; SELECT 1/0", randomSet()+"; ROLLBACK")
 		default:
-			return pick("", "", "", "SAVEPOINT u; ", set()+"; ",
-				pick("ROLLBACK TO s; ", "ROLLBACK TO u; ", "RELEASE s; ", "COMMIT; ", "ROLLBACK; ", "RESET ALL; ", "RESET app.a; ")) + ask()
+			return pick("", "", "", "SAVEPOINT u; ", randomSet()+"; ",
+				pick("ROLLBACK TO s; ", "ROLLBACK TO u; ", "RELEASE s; ", "COMMIT; ", "ROLLBACK; ", "RESET ALL; ", "RESET app.a; ")) + nextProbe()
 		}
 	}
 	for range 4 + r.IntN(8) {

@@ -21,7 +21,7 @@ var (
 	copyFail = &pgx3.CopyFail{Message: "changed my mind"}
 )
 
-// copyScripts begin with a temporary table of the session's.
+// copyScripts are scripts that begin by creating a temporary table.
 var copyScripts = map[string][]round{
 	"simple": {
 		{[]pgx3.FrontendMessage{q("COPY c FROM STDIN")}, 'G', 1},
@@ -99,13 +99,13 @@ const copyTables = "CREATE TEMP TABLE c (n int); CREATE TEMP TABLE big (t text)"
 func TestCopyScripts(t *testing.T) {
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.prefix = "/* p */ " }))
 	for name, script := range copyScripts {
-		for _, slow := range []bool{false, true} {
-			if slow && name == "large" {
+		for _, isSlow := range []bool{false, true} {
+			if isSlow && name == "large" {
 				continue
 			}
-			t.Run(fmt.Sprint(name, ", slow: ", slow), func(t *testing.T) {
+			t.Run(fmt.Sprint(name, ", slow: ", isSlow), func(t *testing.T) {
 				toServer, viaProxy := p.connectDirect(t), p.connectRaw(t)
-				if slow {
+				if isSlow {
 					viaProxy.frontend = pgx3.NewFrontend(viaProxy.Conn, byteWriter{viaProxy.Conn})
 				}
 				toServer.play(t, []round{upToReady(1, q(copyTables))})
@@ -119,14 +119,14 @@ func TestCopyScripts(t *testing.T) {
 	}
 }
 
-// TestCopyEnds: rows that did not come to their end are not taken for all, whatever way the client leaves.
+// TestCopyEnds: rows of a COPY that the client did not finish are not committed, however the client disconnects.
 func TestCopyEnds(t *testing.T) {
 	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")
 	if _, err := admin.Exec(t.Context(), "CREATE TABLE kept (n int); GRANT ALL ON kept TO wire_agent"); err != nil {
 		t.Fatal(err)
 	}
-	for name, leave := range map[string]func(c *peer){
+	for name, disconnect := range map[string]func(c *peer){
 		"closes":         func(c *peer) { _ = c.Conn.Close() },
 		"half closes":    func(c *peer) { _ = c.Conn.(*net.TCPConn).CloseWrite() },
 		"terminates":     func(c *peer) { c.send(t, &pgx3.Terminate{}) },
@@ -134,16 +134,16 @@ func TestCopyEnds(t *testing.T) {
 		"breaks a frame": func(c *peer) { _, _ = c.Conn.Write([]byte{'d', 0, 0, 0, 1}) },
 		"stops inside":   func(c *peer) { _, _ = c.Conn.Write([]byte("d\x00\x00\x00\x099")); _ = c.Conn.Close() },
 	} {
-		for _, extended := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, ", extended: ", extended), func(t *testing.T) {
+		for _, isExtended := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", extended: ", isExtended), func(t *testing.T) {
 				c := p.connectRaw(t)
-				if extended {
+				if isExtended {
 					c.send(t, pa("", "COPY kept FROM STDIN"), bi("", ""), ex("", 0), copyData("1\n"))
 				} else {
 					c.send(t, q("COPY kept FROM STDIN"), copyData("1\n"))
 				}
 				c.play(t, []round{{nil, 'G', 1}})
-				leave(c)
+				disconnect(c)
 				eventually(t, "the server's session ends", func() bool {
 					var n int
 					if err := admin.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE usename = 'wire_agent'").Scan(&n); err != nil {
@@ -160,8 +160,8 @@ func TestCopyEnds(t *testing.T) {
 	}
 }
 
-// TestCopyIsRecorded: nothing of a COPY reaches the server before its decision is durable. Its outcome counts what the
-// client sent, and a COPY that cannot be recorded takes no rows.
+// TestCopyIsRecorded: no row of a COPY reaches the server before its decision is durable in the audit record. The
+// recorded outcome counts the client's rows, and a COPY that cannot be recorded is refused before any row.
 func TestCopyIsRecorded(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
@@ -174,16 +174,17 @@ func TestCopyIsRecorded(t *testing.T) {
 	if !strings.Contains(outcomes, "COPY c FROM STDIN: 00000 2") {
 		t.Errorf("no outcome of the COPY: %s", outcomes)
 	}
-	const failed, sql = "E ERROR 58030 the decision could not be recorded  @0", "COPY c FROM STDIN /* unrecordable */"
+	const recordingError, sql = "E ERROR 58030 the decision could not be recorded  @0", "COPY c FROM STDIN /* unrecordable */"
 	got := c.play(t, []round{upToReady(1, q("TRUNCATE c")), upToReady(1, q(sql), copyData("1\n"), copyDone),
 		upToReady(1, pa("", sql), bi("", ""), ex("", 0), copyData("1\n"), copyDone, sy), upToReady(1, q("SELECT count(*) FROM c"))})
-	want := []string{"C TRUNCATE TABLE", "Z I", failed, "Z I", "1", "2", failed, "Z I", "T count:20:0", `D ["0"]`, "C SELECT 1", "Z I"}
+	want := []string{"C TRUNCATE TABLE", "Z I", recordingError, "Z I", "1", "2", recordingError, "Z I", "T count:20:0", `D ["0"]`,
+		"C SELECT 1", "Z I"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestCopyCancelled: a cancel request reaches a COPY that waits for rows.
+// TestCopyCancelled: a cancel request also ends a COPY that waits for rows.
 func TestCopyCancelled(t *testing.T) {
 	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")
@@ -192,7 +193,7 @@ func TestCopyCancelled(t *testing.T) {
 	if _, err := admin.Exec(t.Context(), "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'wire_agent'"); err != nil {
 		t.Fatal(err)
 	}
-	// The server notices it when something comes.
+	// The server notices the cancel request when the next bytes arrive.
 	time.Sleep(50 * time.Millisecond)
 	got := c.play(t, []round{upToReady(1, copyData("2\n"), copyDone), upToReady(1, q("SELECT count(*) FROM c"))})
 	if len(got) < 2 || !strings.HasPrefix(got[0], "E ERROR 57014") || got[len(got)-3] != `D ["0"]` {
@@ -200,7 +201,7 @@ func TestCopyCancelled(t *testing.T) {
 	}
 }
 
-// FuzzRows: pieces of what a client sends during a COPY are taken whole, in order, and nothing else is.
+// FuzzRows: the proxy takes exactly the messages of rows that a client sends during a COPY, complete and in order.
 func FuzzRows(f *testing.F) {
 	f.Add([]byte("d\x00\x00\x00\x06ab"), 3)
 	f.Add([]byte("d\x00\x00\x00\x04d\x00\x00\x00\x05xc\x00\x00\x00\x04"), 1)
@@ -210,9 +211,9 @@ func FuzzRows(f *testing.F) {
 		step = max(1, step%64)
 		in := newInput(&chunkReader{input, step})
 		defer in.release()
-		var taken []byte
+		var takenBytes []byte
 		for {
-			raw, _, err := in.rows()
+			rowBytes, _, err := in.rows()
 			if err != nil {
 				var refusal *sqlstate.Error = err.(*sqlstate.Error)
 				if refusal.Code != sqlstate.ProtocolViolation {
@@ -220,41 +221,41 @@ func FuzzRows(f *testing.F) {
 				}
 				break
 			}
-			taken = append(taken, raw...)
-			if len(raw) > 0 {
+			takenBytes = append(takenBytes, rowBytes...)
+			if len(rowBytes) > 0 {
 				continue
 			}
 			if in.bytesToRelay == 0 && in.unreadEnd-in.unreadStart >= 5 {
-				break // another message
+				break // it belongs to another message
 			}
 			if err := in.fill(); err != nil {
 				break
 			}
 		}
-		if !bytes.HasPrefix(input, taken) {
-			t.Fatalf("%q is not the beginning of %q", taken, input)
+		if !bytes.HasPrefix(input, takenBytes) {
+			t.Fatalf("%q is not the beginning of %q", takenBytes, input)
 		}
-		for len(taken) > 0 && taken[0] == 'd' && len(taken) >= 5 {
-			size := 1 + int(taken[1])<<24 + int(taken[2])<<16 + int(taken[3])<<8 + int(taken[4])
-			taken = taken[min(size, len(taken)):]
+		for len(takenBytes) > 0 && takenBytes[0] == 'd' && len(takenBytes) >= 5 {
+			size := 1 + int(takenBytes[1])<<24 + int(takenBytes[2])<<16 + int(takenBytes[3])<<8 + int(takenBytes[4])
+			takenBytes = takenBytes[min(size, len(takenBytes)):]
 		}
-		if len(taken) > 0 {
-			t.Fatalf("took %q", taken)
+		if len(takenBytes) > 0 {
+			t.Fatalf("took %q", takenBytes)
 		}
 	})
 }
 
-// chunkReader returns a few bytes at a time.
+// chunkReader returns a few bytes per Read.
 type chunkReader struct {
-	rest []byte
-	step int
+	remaining []byte
+	step      int
 }
 
 func (c *chunkReader) Read(b []byte) (int, error) {
-	if len(c.rest) == 0 {
+	if len(c.remaining) == 0 {
 		return 0, net.ErrClosed
 	}
-	n := copy(b[:min(len(b), c.step)], c.rest)
-	c.rest = c.rest[n:]
+	n := copy(b[:min(len(b), c.step)], c.remaining)
+	c.remaining = c.remaining[n:]
 	return n, nil
 }

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// readSizes say how many bytes of a client are read at once.
+// readSizes are ways to choose how many bytes of a client one Read returns.
 var readSizes = map[string]func(r *rand.Rand) int{
 	"whole":        nil,
 	"byte by byte": func(*rand.Rand) int { return 1 },
 	"at random":    func(r *rand.Rand) int { return 1 + r.IntN(1<<r.IntN(8)) },
 }
 
-// splitReads makes the bytes of clients arrive in pieces.
+// splitReads makes the proxy read a client's bytes in pieces.
 func splitReads(size func(r *rand.Rand) int) func(*testProxy, *Config) {
 	return func(p *testProxy, _ *Config) {
 		if size != nil {
@@ -43,7 +43,7 @@ func (l *splittingListener) Accept() (net.Conn, error) {
 	return &splittingConn{Conn: conn, size: l.size, random: rand.New(rand.NewPCG(11, l.accepted))}, nil
 }
 
-// splittingConn is a connection that is read in pieces, by one goroutine.
+// splittingConn is a connection that returns bytes in pieces. Only one goroutine may read it.
 type splittingConn struct {
 	net.Conn
 	size   func(r *rand.Rand) int
@@ -54,8 +54,7 @@ func (p *splittingConn) Read(b []byte) (int, error) {
 	return p.Conn.Read(b[:min(len(b), p.size(p.random))])
 }
 
-// TestWaitingMessagesAreCounted: a client that sends much and does not ask for the answer holds no more memory
-// than any other.
+// TestWaitingMessagesAreCounted: bytes of messages that wait for a Sync count against the memory for large messages.
 func TestWaitingMessagesAreCounted(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)

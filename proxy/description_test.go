@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// originMapper is a decider that maps the columns of a view.
+// originMapper is a decider that maps the columns of a view to those of the table behind it.
 type originMapper struct{ verdict.Decider }
 
 func (originMapper) ClientOrigin(o verdict.Origin) verdict.Origin {
@@ -21,16 +21,16 @@ func (originMapper) ClientOrigin(o verdict.Origin) verdict.Origin {
 	return o
 }
 
-// TestDescriptions: however a RowDescription arrives, its columns are those of what the client named, and nothing else
-// of the stream changes.
+// TestDescriptions: in a RowDescription, however its bytes arrive, the proxy replaces each column's origin by the
+// relation that the client named. Nothing else of the stream changes.
 func TestDescriptions(t *testing.T) {
-	long := make([]pgx3.FieldDescription, 1664)
-	for i := range long {
-		long[i] = pgx3.FieldDescription{Name: []byte(strings.Repeat("n", 63)), TableOID: 50000,
+	manyFields := make([]pgx3.FieldDescription, 1664)
+	for i := range manyFields {
+		manyFields[i] = pgx3.FieldDescription{Name: []byte(strings.Repeat("n", 63)), TableOID: 50000,
 			TableAttributeNumber: uint16(i), DataTypeOID: 25, DataTypeSize: -1, TypeModifier: -1}
 	}
 	for name, fields := range map[string][]pgx3.FieldDescription{
-		"none": {}, "many": long,
+		"none": {}, "many": manyFields,
 		"three": {
 			{Name: []byte("a"), TableOID: 50000, TableAttributeNumber: 2, DataTypeOID: 23, DataTypeSize: 4, TypeModifier: -1, Format: 1},
 			{Name: []byte(""), DataTypeOID: 50000}, {Name: []byte("T"), TableOID: 40000, TableAttributeNumber: 7, DataTypeOID: 50000},
@@ -42,28 +42,28 @@ func TestDescriptions(t *testing.T) {
 		}
 		for _, step := range steps {
 			t.Run(fmt.Sprintf("%s by %d", name, step), func(t *testing.T) {
-				input, expected := rowDescription(t, fields, false), rowDescription(t, fields, true)
+				input, mappedOutput := rowDescription(t, fields, false), rowDescription(t, fields, true)
 				got, failure := relayInSteps(t, input, step)
-				if failure != nil || !bytes.Equal(got, expected) {
-					t.Errorf("%v: %d bytes, not the %d of\n%.200q\n%.200q", failure, len(got), len(expected), got, expected)
+				if failure != nil || !bytes.Equal(got, mappedOutput) {
+					t.Errorf("%v: %d bytes, not the %d of\n%.200q\n%.200q", failure, len(got), len(mappedOutput), got, mappedOutput)
 				}
 			})
 		}
 	}
 }
 
-// A RowDescription that is none ends the session.
-func TestDescriptionsThatAreNone(t *testing.T) {
-	one := append(append([]byte{'T', 0, 0, 0, 6 + 20, 0, 1, 'a', 0}, make([]byte, 18)...), 'D')
-	if _, failure := relayInSteps(t, one[:len(one)-1], 1); failure != nil {
+// A malformed RowDescription ends the session.
+func TestMalformedDescriptions(t *testing.T) {
+	wellFormed := append(append([]byte{'T', 0, 0, 0, 6 + 20, 0, 1, 'a', 0}, make([]byte, 18)...), 'D')
+	if _, failure := relayInSteps(t, wellFormed[:len(wellFormed)-1], 1); failure != nil {
 		t.Fatal(failure)
 	}
 	for name, input := range map[string][]byte{
 		"no count":           {'T', 0, 0, 0, 4, 'D', 0, 0},
 		"half a count":       {'T', 0, 0, 0, 5, 0, 'D', 0},
 		"columns of none":    {'T', 0, 0, 0, 7, 0, 0, 1},
-		"less than it says":  append([]byte{'T', 0, 0, 0, 6 + 20, 0, 2}, one[7:]...),
-		"more than it says":  append([]byte{'T', 0, 0, 0, 6 + 21, 0, 1}, one[7:]...),
+		"less than it says":  append([]byte{'T', 0, 0, 0, 6 + 20, 0, 2}, wellFormed[7:]...),
+		"more than it says":  append([]byte{'T', 0, 0, 0, 6 + 21, 0, 1}, wellFormed[7:]...),
 		"a name without end": append([]byte{'T', 0, 0, 255, 255, 0, 1}, bytes.Repeat([]byte("a"), 9999)...),
 	} {
 		for _, step := range []int{1, 5, 1 << 16} {
@@ -74,11 +74,12 @@ func TestDescriptionsThatAreNone(t *testing.T) {
 	}
 }
 
-// rowDescription is a RowDescription with a row after it, as it is sent, or as the client is to get it.
-func rowDescription(t *testing.T, fields []pgx3.FieldDescription, mapped bool) []byte {
+// rowDescription returns a RowDescription and a row after it, as the server sends them, or mapped as the client must
+// get them.
+func rowDescription(t *testing.T, fields []pgx3.FieldDescription, isMapped bool) []byte {
 	out := make([]pgx3.FieldDescription, len(fields))
 	for i, f := range fields {
-		if out[i] = f; mapped && f.TableOID == 50000 {
+		if out[i] = f; isMapped && f.TableOID == 50000 {
 			out[i].TableOID, out[i].TableAttributeNumber = 40000, f.TableAttributeNumber+10
 		}
 	}
@@ -92,7 +93,7 @@ func rowDescription(t *testing.T, fields []pgx3.FieldDescription, mapped bool) [
 	return b
 }
 
-// relayInSteps returns what the client gets of an answer to a Query that comes so many bytes at a time.
+// relayInSteps relays an answer that arrives in pieces of step bytes, and returns what the client gets.
 func relayInSteps(t *testing.T, input []byte, step int) (got []byte, _ error) {
 	server, err := New(Config{Router: &testProxy{}})
 	if err != nil {

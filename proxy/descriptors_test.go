@@ -15,17 +15,17 @@ import (
 	"github.com/pgconsent/pgconsent/test/network"
 )
 
-// checkDescriptors checks at the end of the test that the process has no more descriptors than it has now.
+// checkDescriptors checks at the end of the test that the process has no more file descriptors open than now.
 func checkDescriptors(t *testing.T) {
 	t.Helper()
-	pgtest.Database(t) // which opens a connection of the tests' own
+	pgtest.Database(t) // the first call opens a connection of its own
 	countBefore := countDescriptors(t)
 	t.Cleanup(func() {
 		eventually(t, "all descriptors are closed", func() bool { return countDescriptors(t) <= countBefore })
 	})
 }
 
-// countDescriptors is how many this process has.
+// countDescriptors returns how many file descriptors this process has open.
 func countDescriptors(t *testing.T) int {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -38,15 +38,15 @@ func countDescriptors(t *testing.T) int {
 	return len(descriptors)
 }
 
-// starvingListener is a listener that has no descriptors for clients while none are left.
+// starvingListener is a listener whose Accept fails, as without file descriptors, while none are left.
 type starvingListener struct {
 	net.Listener
-	none *atomic.Bool
+	hasNoDescriptors *atomic.Bool
 }
 
 func (s starvingListener) Accept() (net.Conn, error) {
 	conn, err := s.Listener.Accept()
-	if err == nil && s.none.Load() {
+	if err == nil && s.hasNoDescriptors.Load() {
 		conn.Close()
 		return nil, noDescriptorError("accept")
 	}
@@ -57,29 +57,29 @@ func noDescriptorError(description string) error {
 	return &net.OpError{Op: description, Net: "tcp", Err: os.NewSyscallError(description, syscall.EMFILE)}
 }
 
-// refuseConnections has no descriptors for connections to the server while the result is true.
+// refuseConnections makes connections to the server fail, as without file descriptors, while the result is true.
 func refuseConnections(t *testing.T) *atomic.Bool {
 	t.Helper()
-	var none atomic.Bool
-	real := dialServer
+	var hasNoDescriptors atomic.Bool
+	realDial := dialServer
 	dialServer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if none.Load() {
+		if hasNoDescriptors.Load() {
 			return nil, noDescriptorError("socket")
 		}
-		return real(ctx, network, address)
+		return realDial(ctx, network, address)
 	}
-	t.Cleanup(func() { dialServer = real })
-	return &none
+	t.Cleanup(func() { dialServer = realDial })
+	return &hasNoDescriptors
 }
 
-// TestNoDescriptors: while no descriptor is left, for clients or for connections to the server, the sessions that there
-// are go on. Later others are served again, and nothing is left of those that were not.
+// TestNoDescriptors: while no file descriptor is left, for clients or for connections to the server, existing sessions
+// go on. Later clients are served again, and nothing remains of those that were not.
 func TestNoDescriptors(t *testing.T) {
 	noConnections := refuseConnections(t)
 	var noClients atomic.Bool
-	for mode, pooled := range faultModes {
+	for mode, isPooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {
-			f := startFaultyProxy(t, pooled, func(p *testProxy, _ *Config) {
+			f := startFaultyProxy(t, isPooled, func(p *testProxy, _ *Config) {
 				p.listen = func(l net.Listener) net.Listener { return starvingListener{l, &noClients} }
 			})
 			f.learnAnswers(t, false)
@@ -90,7 +90,7 @@ func TestNoDescriptors(t *testing.T) {
 					t.Error("nobody is told that clients are not accepted")
 				}
 				noClients.Store(false)
-				if f.parts+f.wholes > 0 {
+				if f.partialCount+f.completeCount > 0 {
 					t.Error("a session was served without a descriptor")
 				}
 			}
@@ -103,8 +103,8 @@ func TestNoDescriptors(t *testing.T) {
 				noConnections.Store(false)
 				f.playWithFault(t, "no descriptor for a connection to the server", func() {}, false)
 			}
-			if f.checkRows(t); f.wholes != 3 {
-				t.Errorf("%d sessions of 3 were served later", f.wholes)
+			if f.checkRows(t); f.completeCount != 3 {
+				t.Errorf("%d sessions of 3 were served later", f.completeCount)
 			}
 		})
 	}
@@ -116,18 +116,18 @@ func TestNoDescriptorsWhileOthersWait(t *testing.T) {
 	noConnections := refuseConnections(t)
 	f := startFaultyProxy(t, true)
 	f.learnAnswers(t, false)
-	var waiting []*peer
+	var waitingPeers []*peer
 	for range 5 {
-		waiting = append(waiting, f.connectRaw(t))
+		waitingPeers = append(waitingPeers, f.connectRaw(t))
 	}
 	f.witness.play(t, []round{upToReady(1, q("BEGIN"))})
-	for i, c := range waiting {
+	for i, c := range waitingPeers {
 		c.send(t, q(fmt.Sprintf("SELECT 'mark %d'", i)))
 	}
-	eventually(t, "all wait", func() bool { return f.server.Pools()[0].Waiting == len(waiting) })
+	eventually(t, "all wait", func() bool { return f.server.Pools()[0].Waiting == len(waitingPeers) })
 	noConnections.Store(true)
-	f.back.Break(network.Reset)
-	for _, c := range waiting {
+	f.serverNetwork.Break(network.Reset)
+	for _, c := range waitingPeers {
 		if e := c.readLastError(); e == nil || e.Code != "08006" {
 			t.Errorf("a session that waits was told %+v", e)
 		}
@@ -138,36 +138,36 @@ func TestNoDescriptorsWhileOthersWait(t *testing.T) {
 	f.playWithFault(t, "no descriptor", func() {}, false)
 }
 
-// TestNoDescriptorForOneMore: where a pool has connections, and cannot make another one, its sessions share those that
-// it has. It makes more when it can.
+// TestNoDescriptorForOneMore: a pool that cannot open another connection shares those that it has. It opens more when
+// it can.
 func TestNoDescriptorForOneMore(t *testing.T) {
 	noConnections := refuseConnections(t)
 	const size, sessions = 3, 6
 	p := startProxy(t, withPool(size))
-	begun := p.connectRaw(t)
-	begun.play(t, []round{upToReady(1, q("BEGIN"))})
+	peerInTransaction := p.connectRaw(t)
+	peerInTransaction.play(t, []round{upToReady(1, q("BEGIN"))})
 	noConnections.Store(true)
-	var others []*peer
+	var otherPeers []*peer
 	logins := make(chan *peer, sessions)
 	for range sessions {
 		go func() { logins <- p.connectRaw(t) }()
 	}
-	waits := func(n int) {
+	awaitWaiting := func(n int) {
 		t.Helper()
 		eventually(t, "sessions wait", func() bool { return p.server.Pools()[0].Waiting == n })
 	}
-	waits(sessions)
-	begun.play(t, []round{upToReady(1, q("COMMIT"))})
+	awaitWaiting(sessions)
+	peerInTransaction.play(t, []round{upToReady(1, q("COMMIT"))})
 	for range sessions {
-		others = append(others, <-logins)
+		otherPeers = append(otherPeers, <-logins)
 	}
-	begun.play(t, []round{upToReady(1, q("BEGIN"))})
-	for i, c := range others {
+	peerInTransaction.play(t, []round{upToReady(1, q("BEGIN"))})
+	for i, c := range otherPeers {
 		c.send(t, q(fmt.Sprintf("SELECT 'mark %d'", i)))
 	}
-	waits(sessions)
-	begun.play(t, []round{upToReady(1, q("COMMIT"))})
-	for i, c := range others {
+	awaitWaiting(sessions)
+	peerInTransaction.play(t, []round{upToReady(1, q("COMMIT"))})
+	for i, c := range otherPeers {
 		if got := c.play(t, []round{{nil, 'Z', 1}}); len(got) != 4 || got[1] != fmt.Sprintf(`D ["mark %d"]`, i) {
 			t.Errorf("session %d was told %q", i, got)
 		}
@@ -179,11 +179,11 @@ func TestNoDescriptorForOneMore(t *testing.T) {
 		t.Error("nobody is told that connections cannot be made")
 	}
 
-	begun.play(t, []round{upToReady(1, q("BEGIN"))})
-	for _, c := range others {
+	peerInTransaction.play(t, []round{upToReady(1, q("BEGIN"))})
+	for _, c := range otherPeers {
 		c.send(t, q("BEGIN"))
 	}
-	waits(sessions)
+	awaitWaiting(sessions)
 	noConnections.Store(false)
 	eventually(t, "the pool has all of its connections", func() bool {
 		p.server.pools.mu.Lock()
@@ -195,5 +195,5 @@ func TestNoDescriptorForOneMore(t *testing.T) {
 		}
 		return true
 	})
-	waits(sessions - (size - 1))
+	awaitWaiting(sessions - (size - 1))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// dialInside connects without a socket; user and database are those of the startup message.
+// dialInside connects within the process, without a socket. It sends user and database in the startup message.
 func (p *testProxy) dialInside(ctx context.Context, id Identity, user, database string) (*pgx.Conn, error) {
 	c, err := pgx.ParseConfig("host=localhost port=5432 sslmode=disable user=" + user + " dbname=" + database)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestDial(t *testing.T) {
 	if info := p.lastDecider().info; info.Agent != agentName || info.Database != p.db.Name || info.RemoteAddr != "token of a test" {
 		t.Errorf("enforcement was told %+v", info)
 	}
-	// Everything is decided, in each mode of the driver.
+	// Every statement is decided, in each mode of the driver.
 	var n int
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeSimpleProtocol} {
 		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM generate_series(1, $1::int) i", mode, 200000).Scan(&n); err != nil || n != 200000 {
@@ -48,10 +48,10 @@ func TestDial(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "SELECT forbidden"); !errors.As(err, &pgErr) || pgErr.Code != "42501" {
 		t.Errorf("a refused statement: %v", err)
 	}
-	// More than any buffer holds, in both directions.
+	// A text and a result that are larger than any buffer.
 	var text string
-	big := strings.Repeat("x", 4<<20)
-	if err := conn.QueryRow(t.Context(), "SELECT $1::text", big).Scan(&text); err != nil || text != big {
+	bigText := strings.Repeat("x", 4<<20)
+	if err := conn.QueryRow(t.Context(), "SELECT $1::text", bigText).Scan(&text); err != nil || text != bigText {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	if err := conn.Close(t.Context()); err != nil {
@@ -60,17 +60,18 @@ func TestDial(t *testing.T) {
 	eventually(t, "the session is closed", func() bool { j := p.lastDecider(); j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
 }
 
-// Enforcement is told all that is known of a session; what it is not told it cannot hold the session to.
+// The decider is told everything that is known of a session, since it cannot apply a rule to a fact that it is not
+// told.
 func TestEnforcementIsToldEverything(t *testing.T) {
 	p := startProxy(t)
 	id := Identity{
 		Agent: agentName, Database: p.db.Name, Remote: "token of a test", Claims: map[string]string{
 			"user": "u"}, Until: time.Now().Add(time.Hour).Round(0), Lists: true,
 	}
-	filled := reflect.ValueOf(id)
-	for i := range filled.NumField() {
-		if filled.Field(i).IsZero() {
-			t.Errorf("%s: give it a value", filled.Type().Field(i).Name)
+	identityFields := reflect.ValueOf(id)
+	for i := range identityFields.NumField() {
+		if identityFields.Field(i).IsZero() {
+			t.Errorf("%s: give it a value", identityFields.Type().Field(i).Name)
 		}
 	}
 	conn, err := p.dialInside(t.Context(), id, agentName, p.db.Name+" application_name=told")
@@ -79,8 +80,8 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	info := p.lastDecider().info
-	for i, received := 0, reflect.ValueOf(info); i < received.NumField(); i++ {
-		if name := received.Type().Field(i).Name; received.Field(i).IsZero() != (name == "ExpiresWithCertificate") { // There is none within the process.
+	for i, receivedInfo := 0, reflect.ValueOf(info); i < receivedInfo.NumField(); i++ {
+		if name := receivedInfo.Type().Field(i).Name; receivedInfo.Field(i).IsZero() != (name == "ExpiresWithCertificate") { // no certificate within the process
 			t.Errorf("it is not told %s", name)
 		}
 	}
@@ -91,10 +92,11 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 	}
 }
 
-// A connection within the process is an agent's, the one that was named, and no other.
+// A connection within the process is one of the agent that is named. Another user, database or kind of route is
+// refused.
 func TestDialRefuses(t *testing.T) {
 	p := startProxy(t)
-	opened := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.deciders) }
+	openedSessions := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.deciders) }
 	for name, c := range map[string]struct{ agent, user, database string }{
 		"an owner":               {"wire_owner", "wire_owner", p.db.Name},
 		"nobody":                 {"nobody", "nobody", p.db.Name},
@@ -109,24 +111,24 @@ func TestDialRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n := opened(); n != 0 {
+	if n := openedSessions(); n != 0 {
 		t.Errorf("%d sessions were opened", n)
 	}
 	if _, err := p.server.Dial(t.Context(), Identity{Database: p.db.Name}); err == nil {
 		t.Error("an identity without agent was taken")
 	}
-	done, cancel := context.WithCancel(t.Context())
+	canceledCtx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.server.Dial(done, Identity{Agent: agentName, Database: p.db.Name}); !errors.Is(err, context.Canceled) {
+	if _, err := p.server.Dial(canceledCtx, Identity{Agent: agentName, Database: p.db.Name}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
 
-// Limits of logins, revocation and draining find it as they find a client.
+// Login limits, revocation and draining apply to such a connection as they do to a client's.
 func TestDialEnds(t *testing.T) {
 	p := startProxy(t, func(_ *testProxy, c *Config) { c.MaxLogins = 1 })
 	id := Identity{Agent: agentName, Database: p.db.Name}
-	waiting, err := p.server.Dial(t.Context(), id) // logs in, and takes its time
+	connInLogin, err := p.server.Dial(t.Context(), id) // it occupies a login slot
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func TestDialEnds(t *testing.T) {
 	if !errors.As(err, &pgErr) || pgErr.Code != "53300" {
 		t.Errorf("the second login: %v", err)
 	}
-	waiting.Close()
+	connInLogin.Close()
 	var conn *pgx.Conn
 	eventually(t, "there is room again", func() bool {
 		conn, err = p.dialInside(t.Context(), id, agentName, p.db.Name)
@@ -152,10 +154,10 @@ func TestDialEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	busy := make(chan error, 1)
+	busyResult := make(chan error, 1)
 	go func() {
 		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(1)")
-		busy <- err
+		busyResult <- err
 	}()
 	p.awaitRunning(t, "pg_sleep(1)")
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
@@ -163,7 +165,7 @@ func TestDialEnds(t *testing.T) {
 	if err := p.server.Shutdown(ctx); err != nil {
 		t.Errorf("draining: %v", err)
 	}
-	if err := <-busy; err != nil {
+	if err := <-busyResult; err != nil {
 		t.Errorf("a busy session was cut off: %v", err)
 	}
 	if _, err := p.server.Dial(t.Context(), id); sqlstate.AsError(err).Code != sqlstate.AdminShutdown {
@@ -171,7 +173,7 @@ func TestDialEnds(t *testing.T) {
 	}
 }
 
-// A cancel request within the process cancels.
+// A cancel request over such a connection cancels the statement.
 func TestDialCancel(t *testing.T) {
 	p := startProxy(t)
 	conn, err := p.dialInside(t.Context(), Identity{Agent: agentName, Database: p.db.Name}, agentName, p.db.Name)
@@ -179,16 +181,16 @@ func TestDialCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	ended := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(600)")
-		ended <- err
+		result <- err
 	}()
 	p.awaitRunning(t, "pg_sleep(600)")
 	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err = <-ended
+	err = <-result
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) || pgErr.Code != "57014" {
 		t.Error(err)

@@ -21,26 +21,26 @@ var update = flag.Bool("update", false, "write the pages that show what is in co
 
 const errorsPage = "../docs/reference/errors.md"
 
-// ruleTable writes the table of docs/reference/errors.md, by SQLSTATE, each class behind its codes. Rules about one
-// code stay in their order, of which the first that fits counts.
+// ruleTable returns the table for docs/reference/errors.md, sorted by SQLSTATE, each class after its codes. Rules about
+// one code keep their order, since the first that matches counts.
 func ruleTable() string {
 	names := map[byte]string{'M': "message", 'D': "detail", 'H': "hint", 'P': "position"}
-	sorted := make([]errorRule, len(errorRules))
+	sortedRules := make([]errorRule, len(errorRules))
 	for i, p := range errorRules {
-		sorted[i] = p
+		sortedRules[i] = p
 		if codes := strings.Fields(p.codes); len(codes) > 0 {
 			slices.Sort(codes)
-			sorted[i].codes = strings.Join(codes, " ")
+			sortedRules[i].codes = strings.Join(codes, " ")
 		}
 	}
-	place := func(p errorRule) string {
+	sortKey := func(p errorRule) string {
 		first, _, _ := strings.Cut(p.codes, " ")
-		return (first + "~~~~~")[:5] // a class after its codes, the rule for all others at the end
+		return (first + "~~~~~")[:5] // a class sorts after its codes, and the rule for all others last
 	}
-	slices.SortStableFunc(sorted, func(a, b errorRule) int { return strings.Compare(place(a), place(b)) })
+	slices.SortStableFunc(sortedRules, func(a, b errorRule) int { return strings.Compare(sortKey(a), sortKey(b)) })
 	var b strings.Builder
 	b.WriteString("| SQLSTATE | passes | in its place | why |\n|---|---|---|---|\n")
-	for _, p := range sorted {
+	for _, p := range sortedRules {
 		codes := strings.ReplaceAll(p.codes, " ", ", ")
 		switch {
 		case p.codes == "":
@@ -65,20 +65,20 @@ func ruleTable() string {
 	return b.String()
 }
 
-// The page shows the table that the code passes errors by.
+// The page has the same table of error rules as the code.
 func TestErrorsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(errorsPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- table: written by `go test ./proxy -run Documented -update` -->\n", "<!-- end of table -->\n"
-	situation, rest, ok := strings.Cut(string(text), begin)
-	table, afterDollar, ok2 := strings.Cut(rest, end)
+	const startMarker, endMarker = "<!-- table: written by `go test ./proxy -run Documented -update` -->\n", "<!-- end of table -->\n"
+	beforeTable, fromTable, ok := strings.Cut(string(text), startMarker)
+	table, afterDollar, ok2 := strings.Cut(fromTable, endMarker)
 	if !ok || !ok2 {
 		t.Fatalf("%s has no table", errorsPage)
 	}
 	if *update {
-		if err := os.WriteFile(errorsPage, []byte(situation+begin+ruleTable()+end+afterDollar), 0o644); err != nil {
+		if err := os.WriteFile(errorsPage, []byte(beforeTable+startMarker+ruleTable()+endMarker+afterDollar), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		table = ruleTable()
@@ -88,27 +88,27 @@ func TestErrorsAreDocumented(t *testing.T) {
 	}
 }
 
-// The table is well formed: every row can be reached, says why, and lets no detail pass without its message.
-func TestPassages(t *testing.T) {
+// The table is well formed: every rule can match, has a reason, and lets no detail pass without its message.
+func TestErrorRulesAreWellFormed(t *testing.T) {
 	code := regexp.MustCompile(`^([0-9A-Z]{2}|[0-9A-Z]{5})$`)
-	uses := map[string]int{}
+	lastRuleByCode := map[string]int{}
 	for i, p := range errorRules {
 		for c := range strings.FieldsSeq(p.codes) {
 			if !code.MatchString(c) {
 				t.Errorf("%q is no SQLSTATE and no class", c)
 			}
-			if countBefore, ok := uses[c]; ok && errorRules[countBefore].messages == nil {
+			if earlierIndex, ok := lastRuleByCode[c]; ok && errorRules[earlierIndex].messages == nil {
 				t.Errorf("%s: row %d cannot be reached", c, i)
 			}
-			if _, ok := uses[c[:2]]; ok && len(c) > 2 {
+			if _, ok := lastRuleByCode[c[:2]]; ok && len(c) > 2 {
 				t.Errorf("%s comes after its class", c)
 			}
-			uses[c] = i
+			lastRuleByCode[c] = i
 		}
 		if p.reason == "" {
 			t.Errorf("row %d says nothing", i)
 		}
-		for _, text := range p.messages { // it must match whole, or as a prefix
+		for _, text := range p.messages { // a message must match completely, or as a prefix
 			prefix, isPrefix := strings.CutSuffix(text, "*")
 			for message, isOfKind := range map[string]bool{
 				prefix: true, prefix + "MARKER": isPrefix, "MARKER " + prefix: false, prefix[:len(prefix)-1]: false, "": false} {
@@ -124,7 +124,7 @@ func TestPassages(t *testing.T) {
 			t.Errorf("%s: a fixed text comes with a hint, and for messages that do not pass", p.codes)
 		}
 	}
-	if last := errorRules[len(errorRules)-1]; last.codes != "" || last.passedFields != "" || last.messages != nil {
+	if lastRule := errorRules[len(errorRules)-1]; lastRule.codes != "" || lastRule.passedFields != "" || lastRule.messages != nil {
 		t.Error("the last row is not the one for all codes")
 	}
 	for _, c := range []sqlstate.Code{"23999", "P0001", "XX000", "ZZZZZ", "58030", "38000", "HV000", "01000", "00000", "42P99", "2F003"} {
@@ -136,12 +136,12 @@ func TestPassages(t *testing.T) {
 
 var allFields = []byte("SVCMDHPpqWstcdnFLRXx")
 
-// TestContextsOfOthers: an error's context counts as the client's own only in the forms of the table. One line in
-// another form, wherever it stands, makes the error one of another role.
+// TestContextsOfOthers: an error's context is the client's own only in the forms of the table. One line in another form
+// means that another role's code has raised the error.
 func TestContextsOfOthers(t *testing.T) {
 	ownContexts := []string{"", "unnamed portal parameter $1 = '…'", "unnamed portal with parameters: $1 = '…'",
 		`portal "p" parameter $2`, "extended query with parameters: $1 = '…'", "JSON data, line 1: {…", "parallel worker"}
-	others := []string{
+	otherContexts := []string{
 		"PL/pgSQL function f() line 3 at RAISE", `SQL function "f" statement 1`, `SQL function "f" during inlining`,
 		`SQL statement "SELECT 1"`, `PL/pgSQL expression "1/n"`, "PL/Python function \"f\"", "parallel worker of f", "Parallel worker",
 		" parallel worker", "a parallel worker", `while inserting index tuple (0,1) in relation "t"`,
@@ -157,7 +157,7 @@ func TestContextsOfOthers(t *testing.T) {
 				if !isOwnContext(ownContext+"\n"+otherContext, copies) {
 					t.Errorf("%q, %q: another's", ownContext, otherContext)
 				}
-				for _, other := range others {
+				for _, other := range otherContexts {
 					isAllowed := copies && strings.HasPrefix(other, "COPY ")
 					for _, context := range []string{other, other + "\n" + ownContext, ownContext + "\n" + other, ownContext + "\n" + other + "\n" + otherContext, other +
 						"\n" + other} {
@@ -171,9 +171,9 @@ func TestContextsOfOthers(t *testing.T) {
 	}
 }
 
-// However an ErrorResponse is composed, a field passes only as the table says. Nothing passes of an error that arose in
-// a function, or whose end is missing.
-func TestNothingElsePasses(t *testing.T) {
+// However an ErrorResponse is composed, a field is relayed only as the table says. Nothing is relayed of an error that
+// was raised in a function, or that is cut off.
+func TestErrorFieldsPassOnlyByRule(t *testing.T) {
 	var codes []string
 	for _, p := range errorRules {
 		codes = append(codes, strings.Fields(p.codes)...)
@@ -235,14 +235,14 @@ func TestNothingElsePasses(t *testing.T) {
 		}
 		f := parseFields(body)
 		copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Position: v.Position, Effects: []verdict.Effect{{}, {Kind: verdict.EffectCopyIn}}}}
-		answered := []*queryEntry{nil, {}, newQueryEntry(v), newQueryEntry(v), newQueryEntry(copying), newQueryEntry(copying), newQueryEntry(copying)}
-		index := rng.IntN(len(answered))
+		queryEntries := []*queryEntry{nil, {}, newQueryEntry(v), newQueryEntry(v), newQueryEntry(copying), newQueryEntry(copying), newQueryEntry(copying)}
+		index := rng.IntN(len(queryEntries))
 		var e entry
 		if index > 0 {
-			e = answered[index]
+			e = queryEntries[index]
 		}
-		answered[3].refusal = &refusal{}
-		answered[5].completedStatements, answered[6].completedStatements = 1, 2
+		queryEntries[3].refusal = &refusal{}
+		queryEntries[5].completedStatements, queryEntries[6].completedStatements = 1, 2
 		copies, isRefused := index == 5, index == 3
 		b, _ := f.sanitisedMessage(e)
 		var got pgx3.ErrorResponse
@@ -252,13 +252,13 @@ func TestNothingElsePasses(t *testing.T) {
 		isOwn := isWhole && (values['W'] == "" || !strings.Contains(values['W'], "PL/") &&
 			!strings.Contains(values['W'], "SQL") &&
 			(!strings.Contains(values['W'], "COPY") || copies && strings.Count("\n"+values['W'], "\nCOPY ") < 2) && isOwnContext(values['W'], copies))
-		may := func(field byte) bool {
+		mayPass := func(field byte) bool {
 			return isOwn && strings.IndexByte(row.passedFields, field) >= 0 && values['M'] != "" && !strings.Contains(values['M'], "pgconsent")
 		}
 		for field, value := range map[byte]string{'M': got.Message, 'D': got.Detail, 'H': got.Hint} {
 			if strings.Contains(value, "MARKER") {
 				passedMessages++
-				if !may(field) || strings.Contains(value, "pgconsent") {
+				if !mayPass(field) || strings.Contains(value, "pgconsent") {
 					t.Fatalf("%c passed: %q\nfrom %q", field, value, body)
 				}
 			}
@@ -272,9 +272,10 @@ func TestNothingElsePasses(t *testing.T) {
 		if got.Where != "" && (got.Where != "COPY, line 1" || !isOwn || !strings.HasPrefix(values['W'], "COPY t, line 1: ")) {
 			t.Fatalf("a context passed: %q from %q", got.Where, body)
 		}
-		if rest := got.SchemaName + got.TableName + got.ColumnName + got.DataTypeName + got.ConstraintName +
-			got.File + got.Routine + got.InternalQuery; rest != "" || got.Line != 0 || got.InternalPosition != 0 || len(got.UnknownFields) > 0 {
-			t.Fatalf("%q passed from %q", rest, body)
+		if otherFields := got.SchemaName + got.TableName + got.ColumnName + got.DataTypeName + got.ConstraintName +
+			got.File + got.Routine + got.InternalQuery; otherFields != "" || got.Line != 0 || got.InternalPosition != 0 ||
+			len(got.UnknownFields) > 0 {
+			t.Fatalf("%q passed from %q", otherFields, body)
 		}
 		if len(got.Code) != 5 || strings.Trim(got.Code, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" || got.Message == "" {
 			t.Fatalf("SQLSTATE %q, message %q from %q", got.Code, got.Message, body)

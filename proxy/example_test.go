@@ -19,12 +19,12 @@ func (d oneTextDecider) Decide(_ context.Context, text string, _ verdict.Protoco
 		v.Refusal = sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "only %s is allowed", d.text)
 		return v
 	}
-	v.Text = text // it is sent as it is; a decider may rewrite it
+	v.Text = text // the text is sent unchanged; a decider may rewrite it
 	v.Effects = []verdict.Effect{{ReadsRows: true, ReturnsRows: true}}
 	return v
 }
 
-// Nothing changes while a session lasts: what was allowed stays allowed, and no snapshot grows old.
+// These facts never change here: what was allowed stays allowed, and no snapshot becomes too old.
 
 func (oneTextDecider) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict { return v }
 func (oneTextDecider) DeclareParameters(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
@@ -58,11 +58,11 @@ func (oneTextDecider) Record(v *verdict.Verdict, _ ...*verdict.Verdict) verdict.
 type fakeTicket struct{}
 
 func (fakeTicket) Release() *sqlstate.Error         { return nil }
-func (fakeTicket) ResultBound() verdict.ResultBound { return verdict.ResultBound{} } // no limit on the result
+func (fakeTicket) ResultBound() verdict.ResultBound { return verdict.ResultBound{} } // results are not limited
 func (fakeTicket) RowsReturned(int64)               {}
 func (fakeTicket) RecordOutcome(verdict.Outcome)    {}
 
-// router makes every client an agent with such a decider. A real one has credentials, and an upstream.
+// router makes every client an agent with such a decider. A real router checks credentials, and names an upstream.
 type router struct{}
 
 func (router) Route(user, database string) proxy.Route {

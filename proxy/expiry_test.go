@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// shortLivedSeals is a fakeDecider whose seals live so long and say so to the database.
+// shortLivedSeals is a fakeDecider whose seals expire after a given time, which the database checks.
 type shortLivedSeals struct {
 	*fakeDecider
 	lifetime time.Duration
@@ -31,7 +31,8 @@ func (s *shortLivedSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.
 	return seal, err
 }
 
-// sealedTableQuery counts the row of a table, which exists in transactions that begin under a valid seal.
+// sealedTableQuery counts the single row of a view, which is visible only in transactions that begin under a valid
+// seal.
 const sealedTableQuery = "SELECT count(*) AS n FROM walled"
 
 func startWithSealLifetime(t *testing.T, lifetime time.Duration) *testProxy {
@@ -51,7 +52,7 @@ func startWithSealLifetime(t *testing.T, lifetime time.Duration) *testProxy {
 	return p
 }
 
-// executions runs texts by the extended protocol, without a Sync.
+// executions returns the messages that run texts by the extended protocol, without a Sync.
 func executions(texts ...string) (out []pgx3.FrontendMessage) {
 	for _, text := range texts {
 		out = append(out, pa("", text), bi("", ""), ex("", 0))
@@ -61,18 +62,18 @@ func executions(texts ...string) (out []pgx3.FrontendMessage) {
 
 func withSync(m []pgx3.FrontendMessage) []pgx3.FrontendMessage { return append(m, sy) }
 
-// TestNoTransactionUnderAnOldSeal: no message that a client sends at once begins a transaction under an expired seal,
-// which would look like an empty table.
+// TestNoTransactionUnderAnOldSeal: a client may send several messages at once. None may begin a transaction after the
+// seal has expired, in which the table would seem empty.
 func TestNoTransactionUnderAnOldSeal(t *testing.T) {
-	p := startWithSealLifetime(t, 6*time.Second) // a busy machine plays a script within it
+	p := startWithSealLifetime(t, 6*time.Second) // long enough to play a script on a busy machine
 	const (
-		alone   = "E ERROR 0A000 no transaction can begin here: the session's identity has to be renewed first  @0"
-		expired = "E FATAL 08006 the session's identity has expired before the server came to the messages sent in advance  @0"
+		renewalError = "E ERROR 0A000 no transaction can begin here: the session's identity has to be renewed first  @0"
+		expiredError = "E FATAL 08006 the session's identity has expired before the server came to the messages sent in advance  @0"
 	)
 	row := []string{"T n:20:0", `D ["1"]`, "C SELECT 1", "Z I"}
 	rowT := []string{"T n:20:0", `D ["1"]`, "C SELECT 1", "Z T"}
 	ext := []string{"1", "2", `D ["1"]`, "C SELECT 1"}
-	seq := func(parts ...any) (out []string) {
+	concatLines := func(parts ...any) (out []string) {
 		for _, p := range parts {
 			switch p := p.(type) {
 			case string:
@@ -83,46 +84,46 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 		}
 		return out
 	}
-	old := []round{upToReady(1, q("BEGIN"))} // the seal expires after it
+	beginRound := []round{upToReady(1, q("BEGIN"))} // the seal expires after it
 	for name, c := range map[string]struct {
-		before   []round
-		script   []round
-		want     []string
-		finished bool // the session ends
+		before         []round
+		script         []round
+		want           []string
+		isSessionEnded bool // the proxy ends the session
 	}{
-		"queries": {old, []round{upToReady(4, q("COMMIT"), q("BEGIN"), q(sealedTableQuery), q("COMMIT"))},
-			seq("C COMMIT", "Z I", "C BEGIN", "Z T", rowT, "C COMMIT", "Z I"), false},
-		"groups": {old, []round{upToReady(3, slices.Concat(withSync(executions("COMMIT")), withSync(executions("BEGIN", sealedTableQuery)),
+		"queries": {beginRound, []round{upToReady(4, q("COMMIT"), q("BEGIN"), q(sealedTableQuery), q("COMMIT"))},
+			concatLines("C COMMIT", "Z I", "C BEGIN", "Z T", rowT, "C COMMIT", "Z I"), false},
+		"groups": {beginRound, []round{upToReady(3, slices.Concat(withSync(executions("COMMIT")), withSync(executions("BEGIN", sealedTableQuery)),
 			withSync(executions("COMMIT")))...)},
-			seq("1", "2", "C COMMIT", "Z I", "1", "2", "C BEGIN", ext, "Z T", "1", "2", "C COMMIT", "Z I"), false},
-		"after an error": {old, []round{upToReady(3, q("SELECT nope"), q("ROLLBACK"), q(sealedTableQuery))},
-			seq(`E ERROR 42703 column "nope" does not exist  @8`, "Z E", "C ROLLBACK", "Z I", row), false},
-		"in one query": {old, []round{upToReady(1, q("COMMIT; BEGIN; "+sealedTableQuery)), upToReady(1, q("ROLLBACK")), upToReady(1, q(sealedTableQuery))},
-			seq(alone, "Z E", "C ROLLBACK", "Z I", row), false},
+			concatLines("1", "2", "C COMMIT", "Z I", "1", "2", "C BEGIN", ext, "Z T", "1", "2", "C COMMIT", "Z I"), false},
+		"after an error": {beginRound, []round{upToReady(3, q("SELECT nope"), q("ROLLBACK"), q(sealedTableQuery))},
+			concatLines(`E ERROR 42703 column "nope" does not exist  @8`, "Z E", "C ROLLBACK", "Z I", row), false},
+		"in one query": {beginRound, []round{upToReady(1, q("COMMIT; BEGIN; "+sealedTableQuery)), upToReady(1, q("ROLLBACK")), upToReady(1, q(sealedTableQuery))},
+			concatLines(renewalError, "Z E", "C ROLLBACK", "Z I", row), false},
 		"in one query outside a transaction": {nil, []round{upToReady(1, q("BEGIN; COMMIT; "+sealedTableQuery))},
-			seq("C BEGIN", "C COMMIT", row), false},
-		"in one group": {old, []round{upToReady(1, withSync(executions("COMMIT", "BEGIN", sealedTableQuery))...),
+			concatLines("C BEGIN", "C COMMIT", row), false},
+		"in one group": {beginRound, []round{upToReady(1, withSync(executions("COMMIT", "BEGIN", sealedTableQuery))...),
 			upToReady(1, withSync(executions(sealedTableQuery))...)},
-			seq("1", "2", "C COMMIT", "1", "2", "C BEGIN", ext, "Z T", ext, "Z T"), false},
-		"query in a group": {old, []round{{append(executions("COMMIT"), q(sealedTableQuery)), 'Z', 1}, upToReady(1, q(sealedTableQuery))},
-			seq("1", "2", "C COMMIT", row, row), false},
-		"a group that closes first": {old, []round{
+			concatLines("1", "2", "C COMMIT", "1", "2", "C BEGIN", ext, "Z T", ext, "Z T"), false},
+		"query in a group": {beginRound, []round{{append(executions("COMMIT"), q(sealedTableQuery)), 'Z', 1}, upToReady(1, q(sealedTableQuery))},
+			concatLines("1", "2", "C COMMIT", row, row), false},
+		"a group that closes first": {beginRound, []round{
 			upToReady(1, append([]pgx3.FrontendMessage{cl('S', "x")}, withSync(executions(sealedTableQuery))...)...), upToReady(1, q("COMMIT"))},
-			seq("3", ext, "Z T", "C COMMIT", "Z I"), false},
+			concatLines("3", ext, "Z T", "C COMMIT", "Z I"), false},
 		"a group that has closed": {[]round{{[]pgx3.FrontendMessage{cl('S', "x"), fl}, '3', 1}}, []round{upToReady(1, withSync(executions(sealedTableQuery))...)},
-			seq(ext, "Z I"), false},
+			concatLines(ext, "Z I"), false},
 		"a group that has closed and not asked": {[]round{{[]pgx3.FrontendMessage{cl('S', "x")}, 'Z', 0}},
 			[]round{upToReady(1, withSync(executions(sealedTableQuery))...)},
-			seq("3", ext, "Z I"), false},
+			concatLines("3", ext, "Z I"), false},
 		"a slow statement before": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(8)::text AS s"), q(sealedTableQuery)}, 'E', 1}},
-			seq("T s:25:0", `D [""]`, "C SELECT 1", "Z I", expired), true},
+			concatLines("T s:25:0", `D [""]`, "C SELECT 1", "Z I", expiredError), true},
 		"a slow statement before in one query": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(8)::text AS s; COMMIT; " + sealedTableQuery)}, 'E', 1}},
-			seq("T s:25:0", `D [""]`, "C SELECT 1", "C COMMIT", expired), true},
+			concatLines("T s:25:0", `D [""]`, "C SELECT 1", "C COMMIT", expiredError), true},
 		"a slow statement before in one group": {nil, []round{{withSync(executions("BEGIN", "SELECT pg_sleep(8)::text", "COMMIT", sealedTableQuery)), 'E', 1}},
-			seq("1", "2", "C BEGIN", "1", "2", `D [""]`, "C SELECT 1", "1", "2", "C COMMIT", expired), true},
+			concatLines("1", "2", "C BEGIN", "1", "2", `D [""]`, "C SELECT 1", "1", "2", "C COMMIT", expiredError), true},
 		"a slow transaction": {nil, []round{upToReady(3, q("BEGIN"), q("SELECT pg_sleep(8)::text AS s"), q(sealedTableQuery)),
 			upToReady(2, q("COMMIT"), q(sealedTableQuery))},
-			seq("C BEGIN", "Z T", "T s:25:0", `D [""]`, "C SELECT 1", "Z T", rowT, "C COMMIT", "Z I", row), false},
+			concatLines("C BEGIN", "Z T", "T s:25:0", `D [""]`, "C SELECT 1", "Z T", rowT, "C COMMIT", "Z I", row), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +137,7 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if c.finished {
+			if c.isSessionEnded {
 				if m, err := client.frontend.Receive(); err == nil {
 					t.Errorf("the session goes on with %T", m)
 				}
@@ -145,7 +146,7 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 	}
 }
 
-// dueSeals is a fakeDecider whose seals are due at once and live for a minute.
+// dueSeals is a fakeDecider whose seals are due for renewal at once, and expire after a minute.
 type dueSeals struct{ *fakeDecider }
 
 func (d *dueSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
@@ -154,9 +155,9 @@ func (d *dueSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, e
 	return seal, err
 }
 
-// Drivers end a transaction and go on before they reuse a connection. This is not refused because the seal is due in
-// the middle: the seal is valid for some time more.
-func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
+// Drivers end a transaction and begin the next statement in one message, before they reuse a connection. A seal that is
+// due for renewal does not make this fail, since it is still valid for some time.
+func TestTransactionEndsUnderADueSeal(t *testing.T) {
 	p := startProxy(t)
 	p.editRoute = func(r *Route) {
 		openDecider := r.Open
@@ -182,7 +183,7 @@ func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
 	}
 }
 
-// staleSeals is a fakeDecider whose seals hold for an hour, and are stale once what they vouch for has moved.
+// staleSeals is a fakeDecider whose seals last an hour. They become stale as soon as the rights that they grant change.
 type staleSeals struct {
 	*fakeDecider
 	rightsVersion *atomic.Int64
@@ -195,7 +196,8 @@ func (m *staleSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal,
 	return seal, err
 }
 
-// The rights that a seal grants have changed long before the seal expires. No transaction begins under it, in any way.
+// If the rights that a seal grants change long before it expires, no further transaction begins under that seal, by any
+// message.
 func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 	p := startProxy(t)
 	rights := &atomic.Int64{}
@@ -207,7 +209,7 @@ func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 		}
 	}
 	const show = "SELECT current_setting('pgconsent.seal') AS s"
-	for name, c := range map[string]struct{ before, behind []round }{
+	for name, c := range map[string]struct{ before, afterChange []round }{
 		"a Query":                 {nil, []round{upToReady(1, q(show))}},
 		"a group":                 {nil, []round{upToReady(1, withSync(executions(show))...)}},
 		"what was prepared":       {[]round{upToReady(1, pa("", show), sy)}, []round{upToReady(1, bi("", ""), ex("", 0), sy)}},
@@ -221,22 +223,22 @@ func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 		client := p.connectRaw(t)
 		client.play(t, []round{upToReady(1, q("SELECT 1"))})
 		client.play(t, c.before)
-		was := p.lastDecider().seals.Load()
+		sealsBefore := p.lastDecider().seals.Load()
 		rights.Add(1)
-		for _, line := range client.play(t, c.behind) {
-			if seal, isShown := strings.CutPrefix(line, `D ["seal `); isShown && seal == fmt.Sprintf(`%d"]`, was) {
+		for _, line := range client.play(t, c.afterChange) {
+			if seal, isShown := strings.CutPrefix(line, `D ["seal `); isShown && seal == fmt.Sprintf(`%d"]`, sealsBefore) {
 				t.Errorf("%s began under the seal of before", name)
 			}
 		}
 		client.play(t, []round{upToReady(1, q("ROLLBACK"))})
 		if got := client.play(t, []round{upToReady(1, q(show))}); !slices.Contains(got,
-			fmt.Sprintf(`D ["seal %d"]`, p.lastDecider().seals.Load())) || p.lastDecider().seals.Load() == was {
+			fmt.Sprintf(`D ["seal %d"]`, p.lastDecider().seals.Load())) || p.lastDecider().seals.Load() == sealsBefore {
 			t.Errorf("%s: %q at the end", name, got)
 		}
 	}
 }
 
-// TestSealsUnderLoad plays random conversations with pauses: the row is there, or there is an error.
+// TestSealsUnderLoad plays random conversations with pauses. A query either sees the row or gets an error.
 func TestSealsUnderLoad(t *testing.T) {
 	p := startWithSealLifetime(t, 300*time.Millisecond)
 	for n := range 8 {
@@ -279,8 +281,8 @@ func TestSealsUnderLoad(t *testing.T) {
 							client, done = nil, true
 						}
 					case *pgx3.ReadyForQuery:
-						// Queries behind an error in a group are skipped, so the number of answers is not known: a text
-						// of its own ends the round.
+						// Queries after an error in a group are skipped, so the number of answers is not known. An
+						// extra text at the end marks the end of the round.
 					case *pgx3.EmptyQueryResponse:
 						done = true
 					}
@@ -301,7 +303,7 @@ func TestSealsUnderLoad(t *testing.T) {
 	}
 }
 
-// minuteSeals is a fakeDecider whose seals say to the database how long they hold, and hold for a minute.
+// minuteSeals is a fakeDecider whose seals tell the database when they expire, after a minute.
 type minuteSeals struct{ *fakeDecider }
 
 func (s *minuteSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
@@ -312,9 +314,9 @@ func (s *minuteSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal
 	return seal, err
 }
 
-// TestNothingRunsWithoutASeal: RESET ALL and DISCARD ALL take the seal away, and no later statement runs without one.
-// It may come in the same group, after a Flush, after the Sync, or in the next message. Either the row is there, or
-// there is an error.
+// TestNothingRunsWithoutASeal: RESET ALL and DISCARD ALL remove the seal, and no later statement may run without one.
+// The statement may come in the same group, after a Flush, after the Sync, or in the next message. It either sees the
+// row, or gets an error.
 func TestNothingRunsWithoutASeal(t *testing.T) {
 	tier.All(t)
 	p := startWithSealLifetime(t, 300*time.Millisecond)
@@ -329,12 +331,12 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 	}
 	rows, refused := 0, 0
 	for i := range 4 {
-		reset, isPartlySent := []string{"RESET ALL", "DISCARD ALL"}[i%2], i > 1 // inside a transaction
-		for separator, gap := range map[string][]pgx3.FrontendMessage{"": nil, "Flush": {fl}, "Sync": {sy}, "Syncs": {sy, sy}} {
-			for _, extended := range []bool{false, true} {
-				resetMessages := []pgx3.FrontendMessage{q(reset)}
-				if extended {
-					resetMessages = executions(reset)
+		resetSQL, isPartlySent := []string{"RESET ALL", "DISCARD ALL"}[i%2], i > 1 // inside a transaction
+		for separator, gapMessages := range map[string][]pgx3.FrontendMessage{"": nil, "Flush": {fl}, "Sync": {sy}, "Syncs": {sy, sy}} {
+			for _, isExtended := range []bool{false, true} {
+				resetMessages := []pgx3.FrontendMessage{q(resetSQL)}
+				if isExtended {
+					resetMessages = executions(resetSQL)
 				}
 				for name, after := range map[string][]pgx3.FrontendMessage{
 					"a group": executions(sealedTableQuery), "two": executions("SELECT 1 AS n", sealedTableQuery), "a Query": {
@@ -342,7 +344,7 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 					"what is prepared, described": {
 						de('S', "w"), bi("", "w"), de('P', ""), ex("", 0)},
 					"in a transaction": executions("BEGIN", sealedTableQuery, "COMMIT"), "a Query in a transaction": {
-						q("BEGIN; " + sealedTableQuery + "; COMMIT")}, "again": append(executions(reset), executions(sealedTableQuery)...),
+						q("BEGIN; " + sealedTableQuery + "; COMMIT")}, "again": append(executions(resetSQL), executions(sealedTableQuery)...),
 				} {
 					client := p.connectRaw(t)
 					client.play(t, []round{upToReady(1, pa("w", sealedTableQuery), sy)})
@@ -351,30 +353,30 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 						client.play(t, []round{upToReady(1, q("BEGIN"))})
 						end = []pgx3.FrontendMessage{sy, q("ROLLBACK"), q(sealedTableQuery), q("the end")}
 					}
-					client.send(t, slices.Concat(resetMessages, gap, after, end)...)
-					last := ""
-					for finished := false; !finished; {
+					client.send(t, slices.Concat(resetMessages, gapMessages, after, end)...)
+					lastLine := ""
+					for isFinished := false; !isFinished; {
 						m, err := client.frontend.Receive()
 						if err != nil {
 							t.Fatal(err)
 						}
 						line, _ := transcribe(m)
-						switch finished = strings.Contains(line, `at or near "the"`); {
+						switch isFinished = strings.Contains(line, `at or near "the"`); {
 						case strings.HasPrefix(line, "D "):
 							rows++
-							if last = line; line != `D ["1"]` {
-								t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, separator, name, line)
+							if lastLine = line; line != `D ["1"]` {
+								t.Errorf("%s (extended %t), %s, %s: %s", resetSQL, isExtended, separator, name, line)
 							}
 						case strings.HasPrefix(line,
 							"E ERROR 0A000 no transaction can begin here"), strings.HasPrefix(line, "E ERROR 25001"),
 							strings.HasPrefix(line, "E ERROR 25P02"), strings.HasPrefix(line, "E ERROR 26000"), strings.HasPrefix(line, "E ERROR 34000"):
 							refused++
-						case strings.HasPrefix(line, "E ") && !finished:
-							t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, separator, name, line)
+						case strings.HasPrefix(line, "E ") && !isFinished:
+							t.Errorf("%s (extended %t), %s, %s: %s", resetSQL, isExtended, separator, name, line)
 						}
 					}
-					if last != `D ["1"]` {
-						t.Errorf("%s (extended %t), %s, %s: nothing at the end", reset, extended, separator, name)
+					if lastLine != `D ["1"]` {
+						t.Errorf("%s (extended %t), %s, %s: nothing at the end", resetSQL, isExtended, separator, name)
 					}
 					client.Close()
 				}

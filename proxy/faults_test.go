@@ -18,42 +18,43 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// faultyProxy is a proxy whose clients reach it, and which reaches its server, over networks that can be broken.
+// faultyProxy is a proxy whose connections to clients and to the server can be broken by the test.
 type faultyProxy struct {
 	*testProxy
-	pooled        bool
-	user          string // the user of the sessions that meet faults
-	front, back   *network.Relay
-	witness       *peer    // a session whose connection to the proxy is never broken
-	witnessed     int      // how many statements the witness has run
-	want          []string // the answers of a session without a fault; markOf(0) stands for its mark
-	learned       int      // how often these answers were recorded
-	cases         int
-	acknowledged  map[string]bool // rows, as "mark step", whose commit was acknowledged
-	wholes, parts int             // sessions that got all of their answers, and some of them
+	pooled                       bool
+	user                         string // the user whose sessions get faults
+	clientNetwork, serverNetwork *network.Relay
+	witness                      *peer    // a session whose own connection is never broken
+	witnessedCount               int      // how many statements the witness has run
+	want                         []string // the answers of a session without a fault; markOf(0) is in place of its mark
+	learnedCount                 int      // how often these answers were recorded
+	cases                        int
+	acknowledged                 map[string]bool // rows, as "mark step", whose commit was acknowledged
+	completeCount, partialCount  int             // how many sessions got all of their answers, and how many some
 }
 
-// faultModes are the modes of pools in which faults are tried. In transaction mode all sessions share one connection.
+// faultModes are the modes in which faults are tried, with whether a pool is used. In transaction mode all sessions
+// share one connection.
 var faultModes = map[string]bool{"session": false, "transaction": true}
 
-// ownersSession is the mode of an owner, whose bytes the proxy relays.
+// ownersSession is the mode for an owner's session, whose bytes the proxy relays unchanged.
 const ownersSession = "owner"
 
-func startFaultyProxy(t *testing.T, pooled bool, options ...func(*testProxy, *Config)) *faultyProxy {
+func startFaultyProxy(t *testing.T, isPooled bool, options ...func(*testProxy, *Config)) *faultyProxy {
 	t.Helper()
 	checkDescriptors(t)
-	f := &faultyProxy{pooled: pooled, user: agentName, acknowledged: map[string]bool{}}
-	f.back = network.New(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", pgtest.SocketDir(), pgtest.Port()))
+	f := &faultyProxy{pooled: isPooled, user: agentName, acknowledged: map[string]bool{}}
+	f.serverNetwork = network.New(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", pgtest.SocketDir(), pgtest.Port()))
 	f.testProxy = startProxy(t, append(options, func(p *testProxy, c *Config) {
 		c.DialTimeout = time.Second
 		p.editRoute = func(r *Route) {
-			r.Upstream.Network, r.Upstream.Address = "tcp", f.back.Address()
-			if pooled && r.Kind == Agent {
+			r.Upstream.Network, r.Upstream.Address = "tcp", f.serverNetwork.Address()
+			if isPooled && r.Kind == Agent {
 				r.Pool = &PoolSettings{Size: 1, Wait: tier.Patience}
 			}
 		}
 	})...)
-	f.front = network.New(t, "tcp", f.addr)
+	f.clientNetwork = network.New(t, "tcp", f.addr)
 	admin := f.db.Connect(t, "postgres")
 	if _, err := admin.Exec(t.Context(), "CREATE TABLE marks (mark text, step int); GRANT ALL ON marks TO wire_agent; "+
 		"ALTER ROLE wire_agent SET TimeZone = 'UTC'"); err != nil {
@@ -63,10 +64,10 @@ func startFaultyProxy(t *testing.T, pooled bool, options ...func(*testProxy, *Co
 	return f
 }
 
-// markOf is the mark of a session: what it writes, and what it reads.
+// markOf returns the mark of a session, a text that it writes and reads.
 func markOf(n int) string { return fmt.Sprintf("mark%+06d", n) }
 
-// faultScript writes and reads a mark in all states that a session can be in.
+// faultScript writes and reads a mark in all states that a session can have.
 func faultScript(mark string) [][]pgx3.FrontendMessage {
 	insert := func(step int) string { return fmt.Sprintf("INSERT INTO marks VALUES ('%s', %d)", mark, step) }
 	return [][]pgx3.FrontendMessage{
@@ -89,26 +90,26 @@ func faultScript(mark string) [][]pgx3.FrontendMessage {
 	}
 }
 
-// committed are the rows that an answer says are committed, by its place in the answers of a whole session.
+// committed maps positions in the answers of a complete session to the rows whose commit is acknowledged there.
 func (f *faultyProxy) committed(mark string) map[int][]string {
-	committed := map[int][]string{}
-	var inserted []string
+	committedRows := map[int][]string{}
+	var insertedRows []string
 	step := 0
 	steps := []int{1, 2, 2, 3, 3, 4, 5}
 	for i, line := range f.want {
 		switch {
 		case strings.HasPrefix(line, "C INSERT"), strings.HasPrefix(line, "C COPY"):
-			inserted = append(inserted, fmt.Sprintf("%s %d", mark, steps[step]))
+			insertedRows = append(insertedRows, fmt.Sprintf("%s %d", mark, steps[step]))
 			step++
 		case line == "Z I":
-			committed[i], inserted = inserted, nil
+			committedRows[i], insertedRows = insertedRows, nil
 		}
 	}
-	return committed
+	return committedRows
 }
 
-// play runs the script of a session that meets a fault, and checks its answers. They must be those of an undisturbed
-// session as far as they go, then perhaps the error that ends it.
+// play runs the script of a session that gets a fault, and checks its answers. They must be a prefix of an undisturbed
+// session's, perhaps followed by the error that ends the session.
 func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
@@ -139,20 +140,20 @@ func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []st
 		}()
 	}
 	for _, round := range script {
-		ready := 0
+		readyCount := 0
 		for _, m := range round {
 			if !atOnce {
 				hijacked.Frontend.Send(m)
 			}
 			switch m.(type) {
 			case *pgx3.Query, *pgx3.Sync:
-				ready++
+				readyCount++
 			}
 		}
 		if !atOnce && hijacked.Frontend.Flush() != nil {
-			ready = 1 // an error may say why
+			readyCount = 1 // an error may follow, with the reason
 		}
-		for ready > 0 {
+		for readyCount > 0 {
 			m, err := hijacked.Frontend.Receive()
 			if err != nil {
 				return answers
@@ -162,27 +163,27 @@ func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []st
 				answers = append(answers, line)
 			}
 			if typ == 'Z' {
-				ready--
+				readyCount--
 			}
 		}
 	}
 	return answers
 }
 
-// frontDSN is where sessions connect that something befalls.
+// frontDSN is the address for sessions that get faults.
 func (f *faultyProxy) frontDSN() string {
-	host, port, _ := net.SplitHostPort(f.front.Address())
+	host, port, _ := net.SplitHostPort(f.clientNetwork.Address())
 	return fmt.Sprintf("host=%s port=%s user=%s password='%s' dbname=%s sslmode=disable", host, port, f.user, agentPassword, f.db.Name)
 }
 
-// learnAnswers notes the answers of an undisturbed session. It returns how many bytes pass in each direction between
+// learnAnswers records the answers of an undisturbed session. It returns how many bytes pass in each direction between
 // session and proxy, and between proxy and server.
 func (f *faultyProxy) learnAnswers(t *testing.T, atOnce bool) (clientBytes, serverBytes [2]int64) {
 	t.Helper()
 	f.awaitSettled(t)
 	f.breakIdle(t)
-	f.learned++
-	mark := markOf(-f.learned)
+	f.learnedCount++
+	mark := markOf(-f.learnedCount)
 	answers := f.play(t, mark, atOnce)
 	if n := len(answers); n == 0 || answers[n-1] != "Z I" {
 		t.Fatalf("nothing befell it: %q", answers)
@@ -195,25 +196,25 @@ func (f *faultyProxy) learnAnswers(t *testing.T, atOnce bool) (clientBytes, serv
 	} else if !slices.Equal(f.want, answers) {
 		t.Fatalf("answers in turn and at once differ:\n%q\n%q", f.want, answers)
 	}
-	eventually(t, "the session is over", func() bool { return f.front.Open() == 0 })
+	eventually(t, "the session is over", func() bool { return f.clientNetwork.Open() == 0 })
 	f.awaitSettled(t)
 	if f.pooled {
-		return f.front.Last(), f.back.SoFar()
+		return f.clientNetwork.Last(), f.serverNetwork.SoFar()
 	}
-	return f.front.Last(), f.back.Last()
+	return f.clientNetwork.Last(), f.serverNetwork.Last()
 }
 
-// breakIdle ends the connection that a pool has while no session has it, and waits until the proxy has noticed.
+// breakIdle breaks the pool's connection while no session uses it, and waits until the proxy has noticed.
 func (f *faultyProxy) breakIdle(t *testing.T) {
 	t.Helper()
 	if f.pooled {
-		f.back.Break(network.Close)
-		eventually(t, "the connection has ended", func() bool { return f.back.Open() == 0 })
+		f.serverNetwork.Break(network.Close)
+		eventually(t, "the connection has ended", func() bool { return f.serverNetwork.Open() == 0 })
 		f.awaitSettled(t)
 	}
 }
 
-// awaitSettled waits until the proxy has no session but the witness, and no connection to the server that is lost.
+// awaitSettled waits until the witness is the proxy's only session, and no broken connection to the server is left.
 func (f *faultyProxy) awaitSettled(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(time.Millisecond) {
@@ -234,39 +235,40 @@ func (f *faultyProxy) awaitSettled(t *testing.T) {
 			s := f.server.Pools()[0]
 			isSettled = s.Used == 0 && s.Waiting == 0 && s.Idle == connections
 		}
-		if sessions == 1 && agents == 1 && keys == 1 && isSettled && f.back.Open() == connections {
+		if sessions == 1 && agents == 1 && keys == 1 && isSettled && f.serverNetwork.Open() == connections {
 			return
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("left: %d sessions of the proxy, %d of the agent, %d cancel keys, %d connections, %d of them on the network; pools: %+v",
-				sessions, agents, keys, connections, f.back.Open(), f.server.Pools())
+				sessions, agents, keys, connections, f.serverNetwork.Open(), f.server.Pools())
 		}
 	}
 }
 
-// isEnd tells whether answers say why a session ends. Where rows of a COPY end early, PostgreSQL says it twice.
+// isEnd returns whether the last answers say why a session ends. If the rows of a COPY are cut off, PostgreSQL says it
+// twice.
 func isEnd(answers []string) bool {
-	last := answers[len(answers)-1]
+	lastAnswer := answers[len(answers)-1]
 	switch len(answers) {
 	case 1:
-		return strings.HasPrefix(last, "E FATAL ") || strings.HasPrefix(last, "E ERROR 08006 ")
+		return strings.HasPrefix(lastAnswer, "E FATAL ") || strings.HasPrefix(lastAnswer, "E ERROR 08006 ")
 	case 2:
-		return strings.HasPrefix(answers[0], "E ERROR 08006 ") && strings.HasPrefix(last, "E FATAL 08P01 ")
+		return strings.HasPrefix(answers[0], "E ERROR 08006 ") && strings.HasPrefix(lastAnswer, "E FATAL 08P01 ")
 	}
 	return false
 }
 
-// playWithFault has a fault befall a session, and checks what it and others are told.
+// playWithFault causes a fault in a session, and checks what it and other sessions are told.
 func (f *faultyProxy) playWithFault(t *testing.T, description string, arm func(), atOnce bool) {
 	t.Helper()
 	f.cases++
 	mark := markOf(f.cases)
 	arm()
 	answers := f.play(t, mark, atOnce)
-	f.front.Plan(nil)
-	f.back.Plan(nil)
-	f.back.SetFaultOfOpen(network.Fault{})
-	committed := f.committed(mark)
+	f.clientNetwork.Plan(nil)
+	f.serverNetwork.Plan(nil)
+	f.serverNetwork.SetFaultOfOpen(network.Fault{})
+	committedRows := f.committed(mark)
 	for i, line := range answers {
 		if isEnd(answers[i:]) {
 			break
@@ -274,26 +276,26 @@ func (f *faultyProxy) playWithFault(t *testing.T, description string, arm func()
 		if want := strings.ReplaceAll(f.want[min(i, len(f.want)-1)], markOf(0), mark); line != want {
 			t.Fatalf("%s: %s was told %q, want %q behind %q", description, mark, line, want, answers[:i])
 		}
-		for _, row := range committed[i] {
+		for _, row := range committedRows[i] {
 			f.acknowledged[row] = true
 		}
 	}
 	if len(answers) == len(f.want) {
-		f.wholes++
+		f.completeCount++
 	} else if len(answers) > 0 {
-		f.parts++
+		f.partialCount++
 	}
 	f.awaitSettled(t)
-	f.witnessed++
-	witnessMark := fmt.Sprintf("witness %d", f.witnessed)
+	f.witnessedCount++
+	witnessMark := fmt.Sprintf("witness %d", f.witnessedCount)
 	got := f.witness.play(t, []round{upToReady(1, pa("", "SELECT $1::text || current_setting('application_name')"), bi("", "", witnessMark), ex("", 0), sy)})
 	if want := []string{"1", "2", fmt.Sprintf("D [%q]", witnessMark), "C SELECT 1", "Z I"}; !slices.Equal(got, want) {
 		t.Fatalf("behind %s another session was told %q, want %q", description, got, want)
 	}
 }
 
-// checkRows checks that every row is there that a session was told is committed, once, and those of one transaction
-// together.
+// checkRows checks that each row whose commit was acknowledged exists exactly once, and that rows of one transaction
+// exist all or not at all.
 func (f *faultyProxy) checkRows(t *testing.T) {
 	t.Helper()
 	rows, err := f.db.Connect(t, "postgres").Query(t.Context(), "SELECT mark || ' ' || step, count(*) FROM marks GROUP BY 1")
@@ -320,14 +322,14 @@ func (f *faultyProxy) checkRows(t *testing.T) {
 			t.Errorf("%d rows %s, want %d", n, row, want)
 		}
 	}
-	t.Logf("%d sessions, of which %d got all answers and %d some; %d rows acknowledged, %d found", f.cases, f.wholes, f.parts,
+	t.Logf("%d sessions, of which %d got all answers and %d some; %d rows acknowledged, %d found", f.cases, f.completeCount, f.partialCount,
 		len(f.acknowledged), len(found))
 }
 
-// TestCutAtEveryByte: a connection may end at any byte, on either side of the proxy, in either direction. Other
-// sessions still get their own answers, and nothing of the ended session is left.
+// TestCutAtEveryByte: a connection may break after any byte, on either side of the proxy, in either direction. Other
+// sessions still get their own answers, and nothing of the broken session is left.
 func TestCutAtEveryByte(t *testing.T) {
-	const every = 192 // one of so many byte positions is tried in the whole run
+	const oneIn = 192 // one in so many byte positions is tried in each run
 	for _, mode := range []string{"session", "transaction", ownersSession} {
 		t.Run(mode, func(t *testing.T) {
 			f := startFaultyProxy(t, faultModes[mode])
@@ -335,20 +337,20 @@ func TestCutAtEveryByte(t *testing.T) {
 				f.user = "wire_owner"
 			}
 			n := int(tier.Seed()) - 1
-			turn := func() bool { n++; return tier.IsPicked(n, every) }
+			isPicked := func() bool { n++; return tier.IsPicked(n, oneIn) }
 			for _, atOnce := range []bool{false, true} {
 				clientBytes, serverBytes := f.learnAnswers(t, atOnce)
 				for _, closeMode := range []network.CloseMode{network.Close, network.Reset, network.HalfClose} {
 					for _, in := range []network.Direction{network.ToServer, network.ToClient} {
-						n += 7 // other positions for each kind of end
+						n += 7 // other positions are tried for each kind of end
 						for position := int64(0); position <= clientBytes[in]; position++ {
-							if turn() {
+							if isPicked() {
 								fault := network.Fault{CloseMode: closeMode, In: in, After: position}
-								f.playWithFault(t, "the client's connection: "+fault.String(), func() { f.front.Next(fault) }, atOnce)
+								f.playWithFault(t, "the client's connection: "+fault.String(), func() { f.clientNetwork.Next(fault) }, atOnce)
 							}
 						}
 						for position := int64(0); position <= serverBytes[in]; position++ {
-							if turn() {
+							if isPicked() {
 								fault := network.Fault{CloseMode: closeMode, In: in, After: position}
 								f.playWithFault(t, "the connection to the server: "+fault.String(), func() { f.armBack(t, fault) }, atOnce)
 							}
@@ -357,55 +359,55 @@ func TestCutAtEveryByte(t *testing.T) {
 				}
 			}
 			f.checkRows(t)
-			if f.parts == 0 || len(f.acknowledged) == 0 {
+			if f.partialCount == 0 || len(f.acknowledged) == 0 {
 				t.Error("the test proves nothing")
 			}
 		})
 	}
 }
 
-// armBack has a fault befall the next session's connection to the server: one that it makes, or the one that it shares.
-// In a pool every second connection is made anew, so that its login breaks as well.
+// armBack causes a fault in the next session's connection to the server, which is a new one or the shared one. In a
+// pool every second connection is new, so that its login breaks as well.
 func (f *faultyProxy) armBack(t *testing.T, fault network.Fault) {
 	t.Helper()
-	if f.pooled { // The witness may have its connection for a moment more, and must not meet the fault.
+	if f.pooled { // the witness may still use the connection, and must not get the fault
 		f.awaitSettled(t)
 	}
 	if f.pooled && f.cases%2 == 0 {
-		f.back.SetFaultOfOpen(fault)
+		f.serverNetwork.SetFaultOfOpen(fault)
 		return
 	}
 	f.breakIdle(t)
-	f.back.Next(fault)
+	f.serverNetwork.Next(fault)
 }
 
 // TestSlowNetworks: a session whose bytes arrive slowly and in pieces, in both directions and on both sides, gets all
-// its answers. Others do not wait for it.
+// its answers. Other sessions do not wait for it.
 func TestSlowNetworks(t *testing.T) {
-	for mode, pooled := range faultModes {
+	for mode, isPooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {
-			f := startFaultyProxy(t, pooled)
+			f := startFaultyProxy(t, isPooled)
 			for _, atOnce := range []bool{false, true} {
 				f.learnAnswers(t, atOnce)
 				for _, fault := range []network.Fault{{MaxBytesAtOnce: 1}, {MaxBytesAtOnce: 17, Pause: 100 * time.Microsecond}} {
-					f.playWithFault(t, "a slow client", func() { f.front.Next(fault) }, atOnce)
+					f.playWithFault(t, "a slow client", func() { f.clientNetwork.Next(fault) }, atOnce)
 					f.playWithFault(t, "a slow server", func() { f.armBack(t, fault) }, atOnce)
 				}
 			}
-			if f.checkRows(t); f.wholes != f.cases {
-				t.Errorf("%d of %d sessions got all answers", f.wholes, f.cases)
+			if f.checkRows(t); f.completeCount != f.cases {
+				t.Errorf("%d of %d sessions got all answers", f.completeCount, f.cases)
 			}
 		})
 	}
 }
 
-// TestSilentNetworks: bytes that are sent do not arrive any more, and only some time later an end gets an error. Then
-// nothing of the session is left.
+// TestSilentNetworks: bytes that are sent no longer arrive, and only some time later an end gets an error. Then nothing
+// of the session is left.
 func TestSilentNetworks(t *testing.T) {
 	tier.All(t)
-	for mode, pooled := range faultModes {
+	for mode, isPooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {
-			f := startFaultyProxy(t, pooled)
+			f := startFaultyProxy(t, isPooled)
 			clientBytes, serverBytes := f.learnAnswers(t, false)
 			random := tier.Rand(10)
 			for range tier.Count(1, 2, 40) {
@@ -418,7 +420,7 @@ func TestSilentNetworks(t *testing.T) {
 						fault := network.Fault{CloseMode: network.Swallow, In: in, After: random.Int64N(failAfter), ResetAfter: time.Second}
 						f.playWithFault(t, "silence on the side of the "+side+": "+fault.String(), func() {
 							if side == "client" {
-								f.front.Next(fault)
+								f.clientNetwork.Next(fault)
 							} else {
 								f.armBack(t, fault)
 							}
@@ -431,11 +433,11 @@ func TestSilentNetworks(t *testing.T) {
 	}
 }
 
-// TestManyEndAtOnce: sessions of a pool that is in use, and waited for, end at once: the connections serve the others.
+// TestManyEndAtOnce: many sessions of a busy pool end at once, and its connections serve the other sessions.
 func TestManyEndAtOnce(t *testing.T) {
-	for mode, pooled := range faultModes {
+	for mode, isPooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {
-			f := startFaultyProxy(t, pooled)
+			f := startFaultyProxy(t, isPooled)
 			f.learnAnswers(t, false)
 			for round := range tier.Count(3, 12, 100) {
 				var peers []*peer
@@ -445,10 +447,10 @@ func TestManyEndAtOnce(t *testing.T) {
 				for i, c := range peers {
 					c.send(t, q(fmt.Sprintf("BEGIN; INSERT INTO marks VALUES ('round %d', 1); SELECT %d, pg_sleep(0.0%d)", round, i, i)))
 				}
-				if pooled {
+				if isPooled {
 					eventually(t, "sessions wait", func() bool { return f.server.Pools()[0].Waiting > 0 })
 				}
-				f.front.Break(network.CloseMode(1 + round%2))
+				f.clientNetwork.Break(network.CloseMode(1 + round%2))
 				f.playWithFault(t, "others that ended at once", func() {}, round%4 > 1)
 			}
 			f.checkRows(t)

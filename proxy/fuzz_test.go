@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// FuzzFrames: whatever a client sends is framed without a panic, no body exceeds its bound, and no more is held than
-// has arrived.
+// FuzzFrames: the proxy splits any bytes of a client into messages without a panic. No body exceeds its limit, and no
+// more memory is held than bytes have arrived.
 func FuzzFrames(f *testing.F) {
 	f.Add(appendQuery(nil, "SELECT 1"), 1)
 	f.Add(appendSync(appendExecute(appendBind(appendParse(nil, "a", "SELECT 1", []byte{0, 0}), "", "a", noParameters), "", 0)), 7)
@@ -25,7 +25,7 @@ func FuzzFrames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, step int) {
 		in := newInput(&stepReader{b, max(1, step%4096)})
 		defer in.release()
-		taken := 0
+		takenBytes := 0
 		for {
 			typ, body, ok, err := in.next()
 			if err != nil {
@@ -35,7 +35,7 @@ func FuzzFrames(f *testing.F) {
 				if limit, drop := maxBody(typ, defaultMaxText); limit < 0 || len(body) > limit || drop && body != nil {
 					t.Fatalf("%c with a body of %d", typ, len(body))
 				}
-				taken += 5 + len(body)
+				takenBytes += 5 + len(body)
 				decode(typ, body)
 				continue
 			}
@@ -49,13 +49,13 @@ func FuzzFrames(f *testing.F) {
 				t.Fatalf("%d bytes held for %d", heldRows, len(b))
 			}
 		}
-		if taken > len(b) {
-			t.Fatalf("%d bytes out of %d", taken, len(b))
+		if takenBytes > len(b) {
+			t.Fatalf("%d bytes out of %d", takenBytes, len(b))
 		}
 	})
 }
 
-// stepReader returns a few bytes at a time.
+// stepReader returns a few bytes per Read.
 type stepReader struct {
 	b    []byte
 	step int
@@ -70,7 +70,7 @@ func (s *stepReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// decode runs the decoder of a type.
+// decode runs the decoder for a message type.
 func decode(typ byte, body []byte) (encoded []byte, ok bool) {
 	switch typ {
 	case 'Q':
@@ -95,8 +95,8 @@ func decode(typ byte, body []byte) (encoded []byte, ok bool) {
 	return nil, false
 }
 
-// FuzzClientMessages: what a decoder takes is exactly what its encoder makes, so nothing rides along unseen; and what
-// it takes, an independent decoder takes too.
+// FuzzClientMessages: an accepted message equals what the encoder makes of its fields, so no extra bytes pass
+// unnoticed. An independent decoder accepts it too.
 func FuzzClientMessages(f *testing.F) {
 	f.Add(byte('Q'), []byte("SELECT 1\x00"))
 	f.Add(byte('Q'), []byte{})
@@ -113,28 +113,29 @@ func FuzzClientMessages(f *testing.F) {
 		if want := appendMessage(nil, typ, body); !bytes.Equal(want, encoded) {
 			t.Fatalf("%q became %q", want, encoded)
 		}
-		var other pgx3.FrontendMessage
+		var independentMessage pgx3.FrontendMessage
 		switch typ {
 		case 'Q':
-			other = &pgx3.Query{}
+			independentMessage = &pgx3.Query{}
 		case 'P':
-			other = &pgx3.Parse{}
+			independentMessage = &pgx3.Parse{}
 		case 'D':
-			other = &pgx3.Describe{}
+			independentMessage = &pgx3.Describe{}
 		case 'C':
-			other = &pgx3.Close{}
+			independentMessage = &pgx3.Close{}
 		case 'E':
-			other = &pgx3.Execute{}
+			independentMessage = &pgx3.Execute{}
 		default:
 			return
 		}
-		if err := other.Decode(body); err != nil {
+		if err := independentMessage.Decode(body); err != nil {
 			t.Fatalf("%q: %v", body, err)
 		}
 	})
 }
 
-// FuzzStartup: a startup packet is understood or refused; a replay has the same settings and the other database.
+// FuzzStartup: a startup packet is accepted or refused. The one that the proxy sends on has the same settings and the
+// upstream database's name.
 func FuzzStartup(f *testing.F) {
 	f.Add([]byte("user\x00a\x00database\x00b\x00options\x00-c a=b\x00\x00"), uint32(protocol30))
 	f.Add([]byte("user\x00a\x00_pq_.x\x001\x00\x00"), uint32(protocol30+9999))
@@ -158,18 +159,19 @@ func FuzzStartup(f *testing.F) {
 			}
 		}
 		_, _ = splitOptions(st.options)
-		other, err := st.replay("another")
+		replayedPacket, err := st.replay("another")
 		if err != nil {
 			return
 		}
-		reparsed, err := parseStartup(other)
+		reparsed, err := parseStartup(replayedPacket)
 		if err != nil || reparsed.database != "another" || reparsed.user != st.user || reparsed.options != st.options || len(reparsed.settings) != len(st.settings) {
 			t.Fatalf("%+v became %+v: %v", st, reparsed, err)
 		}
 	})
 }
 
-// FuzzServerError: no error of the server gets out with a field that is not on the list, or with our names in it.
+// FuzzServerError: no error of the server is relayed with a field that is not on the list, or with names of pgconsent's
+// own objects.
 func FuzzServerError(f *testing.F) {
 	f.Add([]byte("SERROR\x00VERROR\x00C22P02\x00Mbad\x00Dsecret\x00P7\x00Wctx\x00tt\x00\x00"))
 	f.Add([]byte("SERROR\x00C23505\x00Mduplicate\x00DKey (id)=(1)\x00\x00"))

@@ -15,16 +15,16 @@ import (
 
 func hardened(j *fakeDecider) { j.hardened = true }
 
-// TestScriptsWithHardenedPlans: statements with a hardened plan are answered as without one, message by message, with
-// the same positions and transaction states.
+// TestScriptsWithHardenedPlans: statements with a hardened plan have the same answers as without one, message by
+// message, with the same positions and transaction states.
 func TestScriptsWithHardenedPlans(t *testing.T) {
 	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.prefix = true, "/* p */ " })), func(lines []string) []string { return lines })
 	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, wideBound(true) })), comparableLines)
 	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, wideBound(false) })), comparableLines)
 }
 
-// TestRandomScriptsWithHardenedPlans is the same of made up conversations. Only a cursor differs that is declared after
-// messages whose answers the server keeps back. Whether a transaction is open there is not known, and the settings of a
+// TestRandomScriptsWithHardenedPlans is the same for random conversations. Only DECLARE CURSOR differs after messages
+// whose answers the server has not sent yet. Then it is unknown whether a transaction is open, and the settings of a
 // hardened plan open one.
 func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
@@ -50,7 +50,7 @@ func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	}
 }
 
-// TestCopyScriptsWithHardenedPlans: rows go to a COPY behind the settings of a hardened plan.
+// TestCopyScriptsWithHardenedPlans: COPY FROM STDIN works after the settings of a hardened plan.
 func TestCopyScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
 	p := startProxy(t, withDecider(hardened))
@@ -66,46 +66,46 @@ func TestCopyScriptsWithHardenedPlans(t *testing.T) {
 	}
 }
 
-// TestHardeningHolds: the settings hold for what they are for, whatever was undone before it, and for nothing in the next
-// transaction.
+// TestHardeningHolds: the settings of a hardened plan apply to their statement, even after a rollback, and no longer in
+// the next transaction.
 func TestHardeningHolds(t *testing.T) {
-	const asks = "SELECT current_setting('cpu_operator_cost') || ' ' || current_setting('enable_bitmapscan') || ' " +
+	const settingsQuery = "SELECT current_setting('cpu_operator_cost') || ' ' || current_setting('enable_bitmapscan') || ' " +
 		"' || current_setting('plan_cache_mode')"
 	const want = "0 off force_custom_plan"
 	for _, bound := range []verdict.ResultBound{{}, wideBound(true), wideBound(false)} {
 		p := startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, bound }))
 		c := p.connectRaw(t)
-		parse := []pgx3.FrontendMessage{pa("s", asks), sy}
+		parse := []pgx3.FrontendMessage{pa("s", settingsQuery), sy}
 		c.play(t, []round{upToReady(1, parse...)})
-		extended := []pgx3.FrontendMessage{bi("", "s"), ex("", 0)}
+		extendedMessages := []pgx3.FrontendMessage{bi("", "s"), ex("", 0)}
 		for name, script := range map[string][]round{
-			"alone":                      {upToReady(1, q(asks))},
-			"extended":                   {upToReady(1, append(extended, sy)...)},
-			"behind another":             {upToReady(1, q("SELECT 1; "+asks))},
-			"behind a transaction":       {upToReady(1, q("BEGIN; SELECT 1; COMMIT; "+asks))},
-			"behind what was undone":     {upToReady(1, q("BEGIN; SAVEPOINT a; SELECT 1; ROLLBACK TO a; "+asks+"; COMMIT"))},
-			"behind RESET":               {upToReady(1, q("BEGIN; SELECT 1; ROLLBACK; "+asks))},
-			"behind SET":                 {upToReady(1, q("SELECT 1; SET plan_cache_mode = force_generic_plan; "+asks))},
-			"behind a comment like ours": {upToReady(1, q("/*pgconsent:/* x */ y */"+asks))},
-			"in a transaction":           {upToReady(1, q("BEGIN")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
-			"behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q(asks)),
-				upToReady(1, q("ROLLBACK TO a")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
+			"alone":                      {upToReady(1, q(settingsQuery))},
+			"extended":                   {upToReady(1, append(extendedMessages, sy)...)},
+			"behind another":             {upToReady(1, q("SELECT 1; "+settingsQuery))},
+			"behind a transaction":       {upToReady(1, q("BEGIN; SELECT 1; COMMIT; "+settingsQuery))},
+			"behind what was undone":     {upToReady(1, q("BEGIN; SAVEPOINT a; SELECT 1; ROLLBACK TO a; "+settingsQuery+"; COMMIT"))},
+			"behind RESET":               {upToReady(1, q("BEGIN; SELECT 1; ROLLBACK; "+settingsQuery))},
+			"behind SET":                 {upToReady(1, q("SELECT 1; SET plan_cache_mode = force_generic_plan; "+settingsQuery))},
+			"behind a comment like ours": {upToReady(1, q("/*pgconsent:/* x */ y */"+settingsQuery))},
+			"in a transaction":           {upToReady(1, q("BEGIN")), upToReady(1, q(settingsQuery)), upToReady(1, q("COMMIT"))},
+			"behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q(settingsQuery)),
+				upToReady(1, q("ROLLBACK TO a")), upToReady(1, q(settingsQuery)), upToReady(1, q("COMMIT"))},
 			"extended behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q("ROLLBACK TO a")),
-				upToReady(1, append(extended, sy)...), upToReady(1, q("COMMIT"))},
-			"executed by name": {upToReady(1, q("PREPARE x AS "+asks)), upToReady(1, q("EXECUTE x")), upToReady(1, q("DEALLOCATE x"))},
-			"executed, extended": {upToReady(1, q("PREPARE x AS "+asks)),
+				upToReady(1, append(extendedMessages, sy)...), upToReady(1, q("COMMIT"))},
+			"executed by name": {upToReady(1, q("PREPARE x AS "+settingsQuery)), upToReady(1, q("EXECUTE x")), upToReady(1, q("DEALLOCATE x"))},
+			"executed, extended": {upToReady(1, q("PREPARE x AS "+settingsQuery)),
 				upToReady(1, pa("", "EXECUTE x"), bi("", ""), ex("", 0), sy), upToReady(1, q("DEALLOCATE x"))},
-			"copied":           {upToReady(1, q("COPY ("+asks+") TO STDOUT"))},
-			"copied, extended": {upToReady(1, pa("", "COPY ("+asks+") TO STDOUT"), bi("", ""), ex("", 0), sy)},
-			"a cursor":         {upToReady(1, q("BEGIN; DECLARE k CURSOR FOR "+asks+"; FETCH ALL FROM k; COMMIT"))},
+			"copied":           {upToReady(1, q("COPY ("+settingsQuery+") TO STDOUT"))},
+			"copied, extended": {upToReady(1, pa("", "COPY ("+settingsQuery+") TO STDOUT"), bi("", ""), ex("", 0), sy)},
+			"a cursor":         {upToReady(1, q("BEGIN; DECLARE k CURSOR FOR "+settingsQuery+"; FETCH ALL FROM k; COMMIT"))},
 			"a cursor, extended": {upToReady(1, q("BEGIN")),
-				upToReady(1, pa("", "DECLARE k CURSOR FOR "+asks), bi("", ""), ex("", 0), sy), upToReady(1, q("FETCH ALL FROM k")), upToReady(1, q("COMMIT"))},
+				upToReady(1, pa("", "DECLARE k CURSOR FOR "+settingsQuery), bi("", ""), ex("", 0), sy), upToReady(1, q("FETCH ALL FROM k")), upToReady(1, q("COMMIT"))},
 		} {
 			probes := 0
 			for _, r := range script {
 				for _, m := range r.send {
 					if query, ok := m.(*pgx3.Query); ok {
-						probes += strings.Count(query.String, asks)
+						probes += strings.Count(query.String, settingsQuery)
 					}
 				}
 			}
@@ -124,7 +124,7 @@ func TestHardeningHolds(t *testing.T) {
 			}
 		}
 	}
-	// They end with their transaction.
+	// The settings end with their transaction.
 	c := startProxy(t, withDecider(hardened)).connectRaw(t)
 	for _, line := range c.play(t, []round{upToReady(1, q("SELECT 1")), upToReady(1, q("SHOW cpu_operator_cost"))}) {
 		if line == `D ["0"]` {
@@ -133,7 +133,8 @@ func TestHardeningHolds(t *testing.T) {
 	}
 }
 
-// TestErrorsOfHardening: where the settings fail, the client has the error in the place of its own, and goes on.
+// TestErrorsOfHardening: if the settings cannot be made, the client gets that error in place of the statement's answer,
+// and the session goes on.
 func TestErrorsOfHardening(t *testing.T) {
 	p := startProxy(t, withDecider(hardened))
 	for name, script := range map[string][]round{
@@ -162,22 +163,22 @@ func TestErrorsOfHardening(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForHardening: the server keeps back the answer to the settings that go before a Bind. Messages that
-// depend on the transaction's state do not wait for it, and the client sees nothing of it.
+// TestNothingWaitsForHardening: the server does not send the answer to the settings before a Bind until a Sync.
+// Messages that depend on the transaction's state do not wait for it, and the client notices nothing.
 func TestNothingWaitsForHardening(t *testing.T) {
 	p := startProxy(t, withDecider(hardened))
-	bound := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}
-	for _, following := range [][]pgx3.FrontendMessage{
+	boundMessages := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}
+	for _, followingMessages := range [][]pgx3.FrontendMessage{
 		{pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy}, {pa("", "RESET ALL"), bi("", ""), ex("", 0), sy}, {
 			q("DISCARD ALL"), sy}, {q("RESET ALL"), sy}, {q("DECLARE k CURSOR FOR SELECT 1"), sy},
 	} {
-		readies := 1
-		if _, query := following[0].(*pgx3.Query); query {
-			readies = 2
+		readyCount := 1
+		if _, query := followingMessages[0].(*pgx3.Query); query {
+			readyCount = 2
 		}
-		script := []round{upToReady(readies, append(slices.Clone(bound), following...)...)}
+		script := []round{upToReady(readyCount, append(slices.Clone(boundMessages), followingMessages...)...)}
 		if diff := cmp.Diff(p.connectDirect(t).play(t, script), p.connectRaw(t).play(t, script)); diff != "" {
-			t.Errorf("%v: direct (-) and through the proxy (+):\n%s", following[0], diff)
+			t.Errorf("%v: direct (-) and through the proxy (+):\n%s", followingMessages[0], diff)
 		}
 	}
 	if got := p.connectRaw(t).play(t, []round{upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0),
@@ -186,21 +187,21 @@ func TestNothingWaitsForHardening(t *testing.T) {
 	}
 }
 
-// TestLongNamesAreRefused: the memory of a session is bounded, names included.
+// TestLongNamesAreRefused: the memory of a session is limited, and names of statements count too.
 func TestLongNamesAreRefused(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
-	longText, longer := strings.Repeat("n", maxName), strings.Repeat("n", maxName+1)
-	for _, asked := range []struct {
+	longText, tooLongText := strings.Repeat("n", maxName), strings.Repeat("n", maxName+1)
+	for _, namedCase := range []struct {
 		messages  []pgx3.FrontendMessage
 		isRefused bool
 	}{
 		{[]pgx3.FrontendMessage{pa(longText, "SELECT 1"), bi(longText, longText), ex(longText, 0), sy}, false},
-		{[]pgx3.FrontendMessage{pa(longer, "SELECT 1"), sy}, true}, {[]pgx3.FrontendMessage{bi(longer, longText), sy}, true},
+		{[]pgx3.FrontendMessage{pa(tooLongText, "SELECT 1"), sy}, true}, {[]pgx3.FrontendMessage{bi(tooLongText, longText), sy}, true},
 	} {
-		got := strings.Join(c.play(t, []round{upToReady(1, asked.messages...)}), "\n")
-		if strings.Contains(got, "54000") != asked.isRefused {
-			t.Errorf("refused %t: %s", asked.isRefused, got)
+		got := strings.Join(c.play(t, []round{upToReady(1, namedCase.messages...)}), "\n")
+		if strings.Contains(got, "54000") != namedCase.isRefused {
+			t.Errorf("refused %t: %s", namedCase.isRefused, got)
 		}
 	}
 }

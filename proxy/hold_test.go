@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// heldRecords is a fakeDecider whose records become durable when the test says so.
+// heldRecords is a fakeDecider whose records become durable only when the test says so.
 type heldRecords struct {
 	*fakeDecider
 	release chan *sqlstate.Error
@@ -28,9 +28,9 @@ type heldTicket struct {
 
 func (h *heldTicket) Release() *sqlstate.Error { return <-h.release }
 
-// TestHold: nothing of an execution, and nothing behind it in its batch, reaches the server before its decision is
-// durable.
-func TestHold(t *testing.T) {
+// TestNothingIsSentBeforeItsRecord: no message of an execution, and none after it in its batch, reaches the server
+// before the decision is durable.
+func TestNothingIsSentBeforeItsRecord(t *testing.T) {
 	p := startProxy(t)
 	release := make(chan *sqlstate.Error)
 	p.editRoute = func(r *Route) {

@@ -16,17 +16,17 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// wideBound is a bound that no result reaches.
+// wideBound returns a limit that no result reaches.
 func wideBound(undoes bool) verdict.ResultBound {
 	return verdict.ResultBound{Rows: 1 << 40, MustRollBack: undoes, Exceeded: func(verdict.ExceededBound) *sqlstate.Error {
 		return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonInternal, "a bound that nothing reaches")
 	}}
 }
 
-// comparableLines leaves out what may differ where a Query goes in steps: when settings are reported and the position
-// of a parameter. It also leaves out the columns of a result that fails before its first row. Of a result that fails
-// because it is too large, it leaves out the rows before the error. Rows that are written are all there before the
-// first one is sent.
+// comparableLines leaves out what may differ where a result is fetched in steps: when settings are reported, and the
+// position of a parameter. It also leaves out the columns of a result that fails before its first row. If a result
+// fails because it is too large, it leaves out the rows before the error. Rows that a statement writes are all written
+// before the first one is returned.
 func comparableLines(lines []string) []string {
 	var out []string
 	for _, line := range lines {
@@ -37,8 +37,8 @@ func comparableLines(lines []string) []string {
 			line = situation[:strings.Index(situation, "$")]
 		}
 		if strings.HasPrefix(line, "E ") {
-			for ended := strings.HasPrefix(line, "E ERROR 53400"); len(out) > 0; out = out[:len(out)-1] {
-				if last := out[len(out)-1][:1]; last != "T" && (!ended || !strings.Contains("DdH", last)) {
+			for isTooLarge := strings.HasPrefix(line, "E ERROR 53400"); len(out) > 0; out = out[:len(out)-1] {
+				if lastType := out[len(out)-1][:1]; lastType != "T" && (!isTooLarge || !strings.Contains("DdH", lastType)) {
 					break
 				}
 			}
@@ -48,14 +48,14 @@ func comparableLines(lines []string) []string {
 	return out
 }
 
-// TestScriptsWithinBounds: answers within the bounds of results are the same as without bounds.
+// TestScriptsWithinBounds: results within the limits are the same as without limits.
 func TestScriptsWithinBounds(t *testing.T) {
 	tier.All(t)
 	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) })), comparableLines)
 	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(false) })), comparableLines)
 }
 
-// TestRandomScriptsWithinBounds is the same of made up conversations.
+// TestRandomScriptsWithinBounds is the same for random conversations.
 func TestRandomScriptsWithinBounds(t *testing.T) {
 	tier.All(t)
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) }))
@@ -69,19 +69,19 @@ func TestRandomScriptsWithinBounds(t *testing.T) {
 	}
 }
 
-// largeResultConversation makes up messages, many of which want more than three rows. On the server alone r() fails at
-// the fourth one.
+// largeResultConversation generates messages, many of which return more than three rows. On the server itself, the
+// function r() fails at the fourth row.
 func largeResultConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
-	isFirst := true // no statement is before it: an unknown name refuses the whole message
-	so := 0         // rows of the message so far: they are counted together
+	isFirst := true // no statement is before it, so an unknown name fails the whole message
+	rowsSoFar := 0  // rows of the message so far: they are counted together
 	const uncounted = -1
 	rows := func() string {
 		n := []int{1, 3, 4, 5, 20000}[r.IntN(5)]
-		so += n
-		return fmt.Sprintf("generate_series(%d, %d) AS i", so-n+1, so)
+		rowsSoFar += n
+		return fmt.Sprintf("generate_series(%d, %d) AS i", rowsSoFar-n+1, rowsSoFar)
 	}
-	single := func() string {
+	singleRow := func() string {
 		switch r.IntN(8) {
 		case 0, 1:
 			return "SELECT r(i) FROM " + rows()
@@ -94,8 +94,8 @@ func largeResultConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 		case 5:
 			return "COPY (SELECT r(i) FROM " + rows() + ") TO STDOUT"
 		case 6:
-			if so == 0 && isFirst {
-				so = uncounted
+			if rowsSoFar == 0 && isFirst {
+				rowsSoFar = uncounted
 				return pick("EXECUTE x", "EXECUTE x", "PREPARE x AS SELECT r(i) FROM generate_series(1, 4) AS i",
 					"PREPARE x AS SELECT r(i) FROM generate_series(1, 2) AS i",
 					"DECLARE k CURSOR FOR SELECT r(i) FROM generate_series(1, 4) AS i",
@@ -106,16 +106,16 @@ func largeResultConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 		return pick("SELECT 1/0", "SELECT nope", "BEGIN", "BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "CLOSE k")
 	}
 	text := func() string {
-		so, isFirst = 0, true
-		t := single()
-		for isFirst = false; so != uncounted && r.IntN(3) == 0; {
-			t += "; " + single()
+		rowsSoFar, isFirst = 0, true
+		t := singleRow()
+		for isFirst = false; rowsSoFar != uncounted && r.IntN(3) == 0; {
+			t += "; " + singleRow()
 		}
 		return t
 	}
-	one := func() string {
-		so, isFirst = 0, true
-		return single()
+	randomStatement := func() string {
+		rowsSoFar, isFirst = 0, true
+		return singleRow()
 	}
 	for range 2 + r.IntN(4) {
 		var m []pgx3.FrontendMessage
@@ -130,9 +130,9 @@ func largeResultConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 			case 3:
 				m = append(m, sy)
 			case 4:
-				m = append(m, []pgx3.FrontendMessage{fl, bi("p", "a"), ex("p", 0), pa("a", one()), cl('S', "a"), cl('P', "p")}[r.IntN(6)])
+				m = append(m, []pgx3.FrontendMessage{fl, bi("p", "a"), ex("p", 0), pa("a", randomStatement()), cl('S', "a"), cl('P', "p")}[r.IntN(6)])
 			default:
-				m = append(m, pa("", one()), bi("", ""), de('P', ""), ex("", 0))
+				m = append(m, pa("", randomStatement()), bi("", ""), de('P', ""), ex("", 0))
 				if r.IntN(2) == 0 {
 					m = append(m, sy)
 				}
@@ -143,8 +143,8 @@ func largeResultConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	return script
 }
 
-// TestEndedResults: a result that is too large ends like an error of the server in place of the first row too many.
-// Client, transaction and database are left in the same state.
+// TestEndedResults: a result that is too large ends with an error in place of the first row beyond the limit. Client,
+// transaction and database are left in the same state as after an error of the server.
 func TestEndedResults(t *testing.T) {
 	tier.All(t)
 	const message = "no more than three"
@@ -183,9 +183,9 @@ func TestEndedResults(t *testing.T) {
 		script := syncBeforeQueries(largeResultConversation(rand.New(rand.NewPCG(uint64(seed), 13)))...)
 		toServer := connectPeer(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s options='-c test.bounded=on'", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
 		want := comparableLines(playConversation(t, toServer, script))
-		wrote := inMarks()
+		writtenRows := inMarks()
 		got := comparableLines(playConversation(t, p.connectRaw(t), script))
-		if diff := cmp.Diff(want, got) + cmp.Diff(wrote, inMarks()); diff != "" {
+		if diff := cmp.Diff(want, got) + cmp.Diff(writtenRows, inMarks()); diff != "" {
 			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, formatScript(script), diff)
 		}
 		for i, line := range want {
@@ -195,7 +195,7 @@ func TestEndedResults(t *testing.T) {
 				kinds[want[i]]++
 			}
 		}
-		kinds["written"] += len(wrote)
+		kinds["written"] += len(writtenRows)
 	}
 	t.Log(kinds)
 	for _, kind := range []string{"Z I", "Z E", "written"} {
@@ -205,54 +205,53 @@ func TestEndedResults(t *testing.T) {
 	}
 }
 
-// TestNoResultIsLongerThanItsBound: only as many rows of a result are relayed as its bound allows, whichever protocol
-// asks for them. The bound may be of rows, of bytes, or of a rate. The client is told which it was, and so is the
-// record.
+// TestNoResultIsLongerThanItsBound: only as many rows of a result are relayed as its limit allows, in either protocol.
+// The limit may be a number of rows, of bytes, or a rate. The error and the audit record say which it was.
 func TestNoResultIsLongerThanItsBound(t *testing.T) {
 	type given struct {
 		rows, bytes int64
-		chunks      []int64 // the numbers of rows that the rate grants, one after the other; nil: there is no rate
+		chunks      []int64 // the numbers of rows that the rate grants, one after the other; nil: no rate
 	}
 	var now given
-	var left []int64
+	var remainingChunks []int64
 	p := startProxy(t, withDecider(func(j *fakeDecider) {
-		left = now.chunks
+		remainingChunks = now.chunks
 		j.resultBound = verdict.ResultBound{Rows: now.rows, Bytes: now.bytes, Exceeded: func(bound verdict.ExceededBound) *sqlstate.Error {
 			return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "excess %d", bound)
 		}}
 		if now.chunks != nil {
 			j.resultBound.MoreRows = func() (n int64) {
-				if len(left) > 0 {
-					n, left = left[0], left[1:]
+				if len(remainingChunks) > 0 {
+					n, remainingChunks = remainingChunks[0], remainingChunks[1:]
 				}
 				return n
 			}
 		}
 	}))
 	ways := map[string]struct {
-		resetMessages, ask []pgx3.FrontendMessage
-		length             int64 // bytes of a DataRow without its value
-		row                byte
+		resetMessages, queryMessages []pgx3.FrontendMessage
+		length                       int64 // bytes of a DataRow without its value
+		row                          byte
 	}{
-		"Query":   {ask: []pgx3.FrontendMessage{q("SELECT %s")}, length: 6, row: 'D'},
-		"Execute": {ask: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), sy}, length: 6, row: 'D'},
-		"Flush":   {ask: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), fl, sy}, length: 6, row: 'D'},
-		"COPY":    {ask: []pgx3.FrontendMessage{q("COPY (SELECT %s) TO STDOUT")}, length: 1, row: 'd'},
-		"EXECUTE": {resetMessages: []pgx3.FrontendMessage{q("PREPARE x AS SELECT %s")}, ask: []pgx3.FrontendMessage{q("EXECUTE x")}, length: 6, row: 'D'},
+		"Query":   {queryMessages: []pgx3.FrontendMessage{q("SELECT %s")}, length: 6, row: 'D'},
+		"Execute": {queryMessages: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), sy}, length: 6, row: 'D'},
+		"Flush":   {queryMessages: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), fl, sy}, length: 6, row: 'D'},
+		"COPY":    {queryMessages: []pgx3.FrontendMessage{q("COPY (SELECT %s) TO STDOUT")}, length: 1, row: 'd'},
+		"EXECUTE": {resetMessages: []pgx3.FrontendMessage{q("PREPARE x AS SELECT %s")}, queryMessages: []pgx3.FrontendMessage{q("EXECUTE x")}, length: 6, row: 'D'},
 		"FETCH": {resetMessages: []pgx3.FrontendMessage{q("DECLARE k CURSOR WITH HOLD FOR SELECT %s")},
-			ask: []pgx3.FrontendMessage{q("FETCH ALL FROM k")}, length: 6, row: 'D'},
-		"behind another": {ask: []pgx3.FrontendMessage{q("SELECT 1 WHERE false; SELECT %s")}, length: 6, row: 'D'},
+			queryMessages: []pgx3.FrontendMessage{q("FETCH ALL FROM k")}, length: 6, row: 'D'},
+		"behind another": {queryMessages: []pgx3.FrontendMessage{q("SELECT 1 WHERE false; SELECT %s")}, length: 6, row: 'D'},
 	}
 	fill := func(list []pgx3.FrontendMessage, rows, size int) (out []pgx3.FrontendMessage) {
 		for _, m := range list {
-			with := func(text string) string {
+			withResultSize := func(text string) string {
 				return strings.Replace(text, "%s", fmt.Sprintf("repeat('x', %d) FROM generate_series(1, %d)", size, rows), 1)
 			}
-			switch of := m.(type) {
+			switch message := m.(type) {
 			case *pgx3.Query:
-				m = &pgx3.Query{String: with(of.String)}
+				m = &pgx3.Query{String: withResultSize(message.String)}
 			case *pgx3.Parse:
-				m = &pgx3.Parse{Name: of.Name, Query: with(of.Query)}
+				m = &pgx3.Parse{Name: message.Name, Query: withResultSize(message.Query)}
 			}
 			out = append(out, m)
 		}
@@ -276,7 +275,7 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 					now.chunks = append(now.chunks, 1+r.Int64N(3))
 				}
 			}
-			// The rows for which there is room, one after the other.
+			// Compute how many rows are within every limit.
 			rate := int64(0)
 			for _, n := range now.chunks {
 				rate += n
@@ -296,8 +295,8 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 				}
 			}
 			c := p.connectRaw(t)
-			got, ended := int64(0), ""
-			hear := func(messages []pgx3.FrontendMessage) {
+			got, endingError := int64(0), ""
+			readAnswers := func(messages []pgx3.FrontendMessage) {
 				c.send(t, fill(messages, rows, size)...)
 				for {
 					m, err := c.frontend.Receive()
@@ -309,22 +308,22 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 					case typ == variant.row:
 						got++
 					case typ == 'E':
-						ended = line
+						endingError = line
 					case typ == 'Z':
 						return
 					}
 				}
 			}
 			if variant.resetMessages != nil {
-				hear(variant.resetMessages)
+				readAnswers(variant.resetMessages)
 			}
-			hear(variant.ask)
-			if want == "" && ended != "" || !strings.Contains(ended, want) || got != shownRows {
-				t.Errorf("%s, %d rows of %d bytes within %+v: %d rows and %q, want %d and %q", name, rows, size, now, got, ended, shownRows, want)
+			readAnswers(variant.queryMessages)
+			if want == "" && endingError != "" || !strings.Contains(endingError, want) || got != shownRows {
+				t.Errorf("%s, %d rows of %d bytes within %+v: %d rows and %q, want %d and %q", name, rows, size, now, got, endingError, shownRows, want)
 			}
 			outcomes[want]++
 			if name == "FETCH" && want != "" { // the cursor outlives the error, and shows no more
-				hear([]pgx3.FrontendMessage{q("FETCH ALL FROM k")})
+				readAnswers([]pgx3.FrontendMessage{q("FETCH ALL FROM k")})
 				if got != shownRows {
 					t.Errorf("%s, %d rows of %d bytes within %+v: %d rows more by the same cursor", name, rows, size, now, got-shownRows)
 				}
@@ -337,13 +336,13 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 			}
 			for deadline := time.Now().Add(tier.Patience); ; time.Sleep(time.Millisecond) {
 				j.mu.Lock()
-				all := strings.Join(j.outcomes, "\n")
+				allOutcomes := strings.Join(j.outcomes, "\n")
 				j.mu.Unlock()
-				if strings.Contains(all+"\n", outcome+"\n") {
+				if strings.Contains(allOutcomes+"\n", outcome+"\n") {
 					break
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("%s within %+v: no outcome%s in\n%s", name, now, outcome, all)
+					t.Fatalf("%s within %+v: no outcome%s in\n%s", name, now, outcome, allOutcomes)
 				}
 			}
 		}

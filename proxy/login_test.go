@@ -74,7 +74,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestWrongPassword: nothing tells a wrong password from a user that does not exist.
+// TestWrongPassword: the answer to a wrong password is the same as to a user that does not exist.
 func TestWrongPassword(t *testing.T) {
 	p := startProxy(t)
 	var errs []string
@@ -90,13 +90,13 @@ func TestWrongPassword(t *testing.T) {
 			t.Error(e)
 		}
 	}
-	// Settings that an agent may not have do not tell either.
+	// Startup settings that are not allowed do not change that answer.
 	if e := connectError(t, p.dsn(agentName, "wrong")+" search_path=x"); e.Code != "28P01" {
 		t.Error(e)
 	}
 }
 
-// TestRoutesThatServeNobody: some routes are served to nobody, even with a password that fits. They are a route of an
+// TestRoutesThatServeNobody: nobody can log in by some routes, even with the right password. They are a route of an
 // unknown kind, an agent's route without a credential, and a route that refuses.
 func TestRoutesThatServeNobody(t *testing.T) {
 	credentials := agentCredentials()
@@ -128,7 +128,7 @@ func TestRoutesThatServeNobody(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	p := startProxy(t)
-	for extra, want := range map[string]string{
+	for options, want := range map[string]string{
 		"search_path=x":              "42501",
 		"options='-c search_path=x'": "42501",
 		`options='-c application_name=a\\ b -csearch_path=x'`: "42501",
@@ -144,8 +144,8 @@ func TestSettings(t *testing.T) {
 		"statement_timeout=never":                             "22023",
 		"no_such_setting=1":                                   "42704",
 	} {
-		if e := connectError(t, p.agentDSN()+" "+extra); e.Code != want {
-			t.Errorf("%s: %v, want %s", extra, e, want)
+		if e := connectError(t, p.agentDSN()+" "+options); e.Code != want {
+			t.Errorf("%s: %v, want %s", options, e, want)
 		}
 	}
 	conn := p.connect(t, `options='-c application_name=a\\ b --statement-timeout=4321'`, "client_encoding=SQL_ASCII", "DateStyle=German")
@@ -168,7 +168,7 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-// makeCertificate makes a certificate that signs itself.
+// makeCertificate makes a self-signed certificate with a key of the given kind.
 func makeCertificate(t testing.TB, kind string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	var key any
@@ -201,13 +201,13 @@ func makeCertificate(t testing.TB, kind string) (tls.Certificate, *x509.CertPool
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, _ := x509.ParseCertificate(der)
+	certificate, _ := x509.ParseCertificate(der)
 	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
+	pool.AddCert(certificate)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// withTLS offers TLS with this certificate, found in one of the ways a configuration can give it.
+// withTLS offers TLS with this certificate, configured in one of the possible ways.
 func withTLS(t testing.TB, kind, way string) func(*testProxy, *Config) {
 	return func(p *testProxy, c *Config) {
 		cert, pool := makeCertificate(t, kind)
@@ -226,9 +226,9 @@ func withTLS(t testing.TB, kind, way string) func(*testProxy, *Config) {
 	}
 }
 
-// tlsConnect connects as an agent with pgx, by TLS.
-func (p *testProxy) tlsConnect(t testing.TB, extra string) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(strings.Replace(p.agentDSN(), "sslmode=prefer", "sslmode=require", 1) + " " + extra)
+// tlsConnect connects as an agent with pgx over TLS.
+func (p *testProxy) tlsConnect(t testing.TB, options string) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(strings.Replace(p.agentDSN(), "sslmode=prefer", "sslmode=require", 1) + " " + options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestTLS(t *testing.T) {
 		for _, kind := range []string{"rsa", "ecdsa", "ed25519"} {
 			t.Run(kind+" by "+way, func(t *testing.T) {
 				p := startProxy(t, withTLS(t, kind, way))
-				for extra, isAccepted := range map[string]bool{
+				for options, isAccepted := range map[string]bool{
 					"":                         true,
 					"channel_binding=disable":  true,
 					"channel_binding=require":  kind != "ed25519", // RFC 5929 has no hash for ed25519
@@ -255,17 +255,17 @@ func TestTLS(t *testing.T) {
 					"max_protocol_version=3.2": true,
 					"min_protocol_version=3.2": true,
 				} {
-					conn, err := p.tlsConnect(t, extra)
+					conn, err := p.tlsConnect(t, options)
 					if (err == nil) != isAccepted {
-						t.Errorf("%q: %v", extra, err)
+						t.Errorf("%q: %v", options, err)
 					}
 					if err == nil {
 						if err := conn.Ping(t.Context()); err != nil {
-							t.Errorf("%q: %v", extra, err)
+							t.Errorf("%q: %v", options, err)
 						}
 					}
 				}
-				// A client on the same machine may do without.
+				// A client on the same machine may connect without TLS.
 				if err := p.connect(t, "sslmode=disable").Ping(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -274,7 +274,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestResumption: a client that would resume a TLS session can bind its channel all the same.
+// TestResumption: a client that tries to resume a TLS session can still use channel binding.
 func TestResumption(t *testing.T) {
 	p := startProxy(t, withTLS(t, "rsa", "list"))
 	p.tlsConf.ClientSessionCache = tls.NewLRUClientSessionCache(4)
@@ -289,19 +289,20 @@ func TestResumption(t *testing.T) {
 	}
 }
 
-// TestChannelBindingOfAnother: a proof bound to another certificate does not count.
-func TestChannelBindingOfAnother(t *testing.T) {
+// TestChannelBindingToAnotherCertificate: a SCRAM proof that is bound to another certificate is refused.
+func TestChannelBindingToAnotherCertificate(t *testing.T) {
 	p := startProxy(t, withTLS(t, "rsa", "list"))
-	other := startProxy(t, withTLS(t, "rsa", "list"))
-	// A man in the middle: TLS towards the client with the other's certificate, TLS towards the proxy, bytes passed on.
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	otherProxy := startProxy(t, withTLS(t, "rsa", "list"))
+	// A man in the middle speaks TLS to the client with the other certificate and TLS to the proxy, and passes bytes
+	// on.
+	innerListener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer inner.Close()
+	defer innerListener.Close()
 	cert, pool := makeCertificate(t, "rsa")
 	go func() {
-		nc, err := inner.Accept()
+		nc, err := innerListener.Accept()
 		if err != nil {
 			return
 		}
@@ -320,23 +321,23 @@ func TestChannelBindingOfAnother(t *testing.T) {
 		go func() { _, _ = io.Copy(server, client); upstream.Close() }()
 		_, _ = io.Copy(client, server)
 	}()
-	middle := &testProxy{addr: inner.Addr().String(), db: p.db, tlsConf: &tls.Config{RootCAs: pool, ServerName: "localhost"}}
-	_, err = middle.tlsConnect(t, "")
+	middleProxy := &testProxy{addr: innerListener.Addr().String(), db: p.db, tlsConf: &tls.Config{RootCAs: pool, ServerName: "localhost"}}
+	_, err = middleProxy.tlsConnect(t, "")
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != "28000" || !strings.Contains(pg.Message, "channel binding") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := other.tlsConnect(t, "channel_binding=require"); err != nil {
+	if _, err := otherProxy.tlsConnect(t, "channel_binding=require"); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestBytesBeforeTheHandshake: bytes before a handshake are never taken as sent after it.
+// TestBytesBeforeTheHandshake: the proxy never treats bytes that arrive before the TLS handshake as sent after it.
 func TestBytesBeforeTheHandshake(t *testing.T) {
 	p := startProxy(t, withTLS(t, "ecdsa", "list"))
 	nc := p.dial(t)
-	early, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
-	_, _ = nc.Write(append([]byte{0, 0, 0, 8, 4, 210, 22, 47}, early...))
+	startupPacket, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
+	_, _ = nc.Write(append([]byte{0, 0, 0, 8, 4, 210, 22, 47}, startupPacket...))
 	_, _ = io.ReadFull(nc, make([]byte, 1))
 	if err := tls.Client(nc, p.tlsConf).Handshake(); err == nil {
 		t.Error("the handshake went through")
@@ -364,14 +365,14 @@ func (p *testProxy) dialTLS(t testing.TB) net.Conn {
 	return tls.Client(p.dial(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}})
 }
 
-// A client gets the protocol version that it asks for, or the newest that the proxy has if that is older. It gets none
-// of the options that it asks for, as with PostgreSQL 18.
+// A client gets the protocol version that it asks for, or the proxy's newest if that is older. It gets none of the
+// protocol options that it asks for, as with PostgreSQL 18.
 func TestNegotiation(t *testing.T) {
 	p := startProxy(t)
 	for _, c := range []struct {
 		version uint32
 		options []string
-		want    uint32 // the version in the answer; 0: there is none
+		want    uint32 // the version in the NegotiateProtocolVersion answer; 0: no such answer
 	}{
 		{protocol30, nil, 0},
 		{protocol30 + 1, nil, 0},
@@ -414,8 +415,8 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// TestPlainFromAfar: without TLS, only clients on this machine are served.
-func TestPlainFromAfar(t *testing.T) {
+// TestRemoteClientsNeedTLS: without TLS, only clients on the same machine are served.
+func TestRemoteClientsNeedTLS(t *testing.T) {
 	p := startProxy(t)
 	for _, user := range []string{agentName, "nobody"} {
 		clientEnd, serverEnd := net.Pipe() // a pipe's address is neither loopback nor a unix socket
@@ -433,7 +434,7 @@ func TestPlainFromAfar(t *testing.T) {
 	}
 }
 
-// sendSASL sends one password message after the request and returns the error.
+// sendSASL sends one password message after the authentication request, and returns the error.
 func sendSASL(t *testing.T, p *testProxy, body []byte) *pgx3.ErrorResponse {
 	nc := p.dial(t)
 	b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
@@ -488,23 +489,23 @@ func TestNoPassword(t *testing.T) {
 	if _, err := pgx3.NewFrontend(nc, nc).Receive(); err != nil {
 		t.Fatal(err)
 	}
-	nc.Close() // as psql does, to ask for the password
+	nc.Close() // as psql does, before it asks the user for the password
 	if strings.Contains(p.log.String(), "level=WARN") {
 		t.Error("normal traffic is logged as a problem")
 	}
 }
 
 func TestLoginTimeout(t *testing.T) {
-	p := startProxy(t, func(_ *testProxy, c *Config) { c.LoginTimeout = 8 * time.Second }) // a slow machine logs in within it
+	p := startProxy(t, func(_ *testProxy, c *Config) { c.LoginTimeout = 8 * time.Second }) // long enough for a login on a slow machine
 	conn := p.connect(t)
 	in := time.Now()
-	silent, nc := p.dial(t), p.dial(t)
+	silentConn, nc := p.dial(t), p.dial(t)
 	b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
 	_, _ = nc.Write(b)
 	if e := readLastError(t, nc); e == nil || !strings.Contains(e.Message, "timeout") {
 		t.Errorf("got %+v", e)
 	}
-	if n, _ := io.Copy(io.Discard, silent); n != 0 {
+	if n, _ := io.Copy(io.Discard, silentConn); n != 0 {
 		t.Errorf("%d bytes for a silent client", n)
 	}
 	time.Sleep(time.Until(in.Add(8100 * time.Millisecond)))
@@ -513,22 +514,22 @@ func TestLoginTimeout(t *testing.T) {
 	}
 }
 
-// TestMaxLogins: a silent client cannot take all login slots, and a session that is logged in takes none.
+// TestMaxLogins: silent clients cannot occupy all login slots, and a session that is logged in occupies none.
 func TestMaxLogins(t *testing.T) {
 	p := startProxy(t, func(_ *testProxy, c *Config) { c.MaxLogins = 3 })
 	for range 5 {
 		p.connect(t, "sslmode=disable")
 		p.connectOwner(t, "sslmode=disable")
 	}
-	var silent []net.Conn
+	var silentConns []net.Conn
 	for range 3 {
-		silent = append(silent, p.dial(t))
+		silentConns = append(silentConns, p.dial(t))
 	}
 	eventually(t, "accepted", func() bool { p.server.mu.Lock(); defer p.server.mu.Unlock(); return p.server.logins == 3 })
 	if e := connectError(t, p.agentDSN()+" sslmode=disable"); e.Code != "53300" || e.Severity != "FATAL" {
 		t.Errorf("got %+v", e)
 	}
-	silent[0].Close()
+	silentConns[0].Close()
 	eventually(t, "room", func() bool { p.server.mu.Lock(); defer p.server.mu.Unlock(); return p.server.logins == 2 })
 	p.connect(t, "sslmode=disable")
 }
@@ -594,18 +595,18 @@ func (s slowConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Where writing to the server takes long, the driver that logs in begins to read beside. It keeps nothing of what is
-// the session's.
+// If writing to the server takes long, pgx reads in a second goroutine during the login. It must not consume bytes that
+// belong to the session.
 func TestSlowWritesWhileLoggingIn(t *testing.T) {
-	was := dialServer
-	t.Cleanup(func() { dialServer = was })
+	originalDial := dialServer
+	t.Cleanup(func() { dialServer = originalDial })
 	dialServer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := was(ctx, network, address)
+		conn, err := originalDial(ctx, network, address)
 		return slowConn{conn}, err
 	}
 	p := startProxy(t, func(_ *testProxy, c *Config) { c.LoginTimeout = tier.Patience })
-	var one int
-	if err := p.connect(t).QueryRow(t.Context(), "SELECT 1").Scan(&one); err != nil || one != 1 {
-		t.Errorf("%d, %v", one, err)
+	var result int
+	if err := p.connect(t).QueryRow(t.Context(), "SELECT 1").Scan(&result); err != nil || result != 1 {
+		t.Errorf("%d, %v", result, err)
 	}
 }

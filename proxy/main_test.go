@@ -35,7 +35,7 @@ const (
 	settingSeal   = "pgconsent.seal"
 )
 
-// fakeDecider is a Decider that lets every text pass except those that name one of its words. It keeps what it is told.
+// fakeDecider is a Decider that allows every text except those that contain one of its words. It records its calls.
 type fakeDecider struct {
 	mu       sync.Mutex
 	info     SessionInfo
@@ -45,17 +45,17 @@ type fakeDecider struct {
 	closed   bool
 
 	resultBound                               verdict.ResultBound
-	prefix                                    string // put in front of every text
+	prefix                                    string // is put in front of every text
 	hardened                                  bool   // every statement gets a hardened plan
 	sealLifetime                              time.Duration
 	seals                                     atomic.Int32
 	badSeal                                   atomic.Bool
 	consentChanges, snapshots, snapshotChecks atomic.Int32 // consentChanges of consent, snapshots noted, and checks of them
 	isStateUnknown                            atomic.Bool  // the state of consent is not known
-	decidedBeforeRedefinition                 atomic.Int32 // how many of the next statements were decided before a function was replaced; -1: all
-	waitingRowsHidden                         atomic.Bool  // rows of a waiting portal are hidden by now
+	decidedBeforeRedefinition                 atomic.Int32 // how many of the next statements count as decided before a function was replaced; -1: all
+	waitingRowsHidden                         atomic.Bool  // rows of a suspended portal are hidden now
 
-	recheck atomic.Value // the function by which Recheck answers: func(*verdict.Verdict) *verdict.Verdict
+	recheck atomic.Value // the function that Recheck calls: func(*verdict.Verdict) *verdict.Verdict
 }
 
 func (j *fakeDecider) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, error) {
@@ -70,10 +70,10 @@ func (j *fakeDecider) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, 
 		Identity: j.userAttribute()}, nil
 }
 
-// CanShareSeal implements verdict.SealSharer: judges of one user are those of one identity.
+// CanShareSeal implements verdict.SealSharer: sessions of one user have one identity.
 func (j *fakeDecider) CanShareSeal(s verdict.Seal) bool { return s.Identity == j.userAttribute() }
 
-// userAttribute is the user for whom the session speaks.
+// userAttribute is the user for whom the session acts.
 func (j *fakeDecider) userAttribute() any { return j.info.TokenAttributes["user"] }
 
 func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol) *verdict.Verdict {
@@ -87,81 +87,82 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 		v.Refusal = sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "syntax error at or near \"misspelt\"").WithPosition(1)
 	default:
 		var texts []string
-		grown := 0 // by how much names have become longer before an error's position
-		v.Position = func(p int) int { return max(0, p-len(j.prefix)-grown) }
+		addedCharacters := 0 // by how many characters names before an error's position have become longer
+		v.Position = func(p int) int { return max(0, p-len(j.prefix)-addedCharacters) }
 		offset := len(j.prefix)
-		var parts []verdict.Part
+		var statementParts []verdict.Part
 		for _, t := range strings.Split(text, ";") {
 			var e verdict.Effect
-			switch upper := strings.ToUpper(strings.TrimSpace(t)); {
-			case upper == "COMMIT", upper == "ROLLBACK":
+			switch upperText := strings.ToUpper(strings.TrimSpace(t)); {
+			case upperText == "COMMIT", upperText == "ROLLBACK":
 				e.Kind = verdict.EffectEnd
-			case strings.HasPrefix(upper, "SAVEPOINT "):
+			case strings.HasPrefix(upperText, "SAVEPOINT "):
 				e.Kind = verdict.EffectSavepoint
-			case strings.HasPrefix(upper, "ROLLBACK TO "):
+			case strings.HasPrefix(upperText, "ROLLBACK TO "):
 				e.Kind = verdict.EffectRollbackTo
-			case upper == "BEGIN":
+			case upperText == "BEGIN":
 				e.Kind = verdict.EffectBegin
-			case upper == "DEALLOCATE ALL":
+			case upperText == "DEALLOCATE ALL":
 				e.Kind = verdict.EffectDeallocate
-			case strings.HasPrefix(upper, "DEALLOCATE "):
+			case strings.HasPrefix(upperText, "DEALLOCATE "):
 				e.Kind, e.Name = verdict.EffectDeallocate, strings.TrimSpace(t)[len("DEALLOCATE "):]
 				t = `DEALLOCATE "` + verdict.UpstreamName(e.Name) + `"`
-			case strings.HasPrefix(upper, "PREPARE "):
-				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("PREPARE "):], " ")
+			case strings.HasPrefix(upperText, "PREPARE "):
+				name, afterName, _ := strings.Cut(strings.TrimSpace(t)[len("PREPARE "):], " ")
 				e.Kind, e.Name = verdict.EffectPrepare, name
 				e.Body = &verdict.Verdict{Original: text, Text: text,
 					Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{ReadsRows: true}}, Position: v.Position}, EnforcerDetail: text}
-				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
-				t = `PREPARE "` + verdict.UpstreamName(name) + `" ` + rest
-			case strings.HasPrefix(upper, "EXECUTE "):
-				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("EXECUTE "):], " ")
+				addedCharacters = len(verdict.UpstreamName(name)) + 2 - len(name)
+				t = `PREPARE "` + verdict.UpstreamName(name) + `" ` + afterName
+			case strings.HasPrefix(upperText, "EXECUTE "):
+				name, afterName, _ := strings.Cut(strings.TrimSpace(t)[len("EXECUTE "):], " ")
 				e.Kind, e.Name = verdict.EffectExecute, name
-				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
-				t = `EXECUTE "` + verdict.UpstreamName(name) + `" ` + rest
-			case strings.HasPrefix(upper, "DECLARE "):
-				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("DECLARE "):], " ")
-				e.Kind, e.Name, e.WithHold, e.Binary = verdict.EffectDeclare, name, strings.Contains(upper,
-					"WITH HOLD"), strings.HasPrefix(strings.ToUpper(rest), "BINARY")
+				addedCharacters = len(verdict.UpstreamName(name)) + 2 - len(name)
+				t = `EXECUTE "` + verdict.UpstreamName(name) + `" ` + afterName
+			case strings.HasPrefix(upperText, "DECLARE "):
+				name, afterName, _ := strings.Cut(strings.TrimSpace(t)[len("DECLARE "):], " ")
+				e.Kind, e.Name, e.WithHold, e.Binary = verdict.EffectDeclare, name, strings.Contains(upperText,
+					"WITH HOLD"), strings.HasPrefix(strings.ToUpper(afterName), "BINARY")
 				e.Body = &verdict.Verdict{Original: text, Text: text,
 					Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{ReadsRows: true}}, Position: v.Position}, EnforcerDetail: text}
-				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
-				t = `DECLARE "` + verdict.UpstreamName(name) + `" ` + rest
-			case strings.HasPrefix(upper, "FETCH "), strings.HasPrefix(upper, "MOVE "), strings.HasPrefix(upper, "CLOSE "):
+				addedCharacters = len(verdict.UpstreamName(name)) + 2 - len(name)
+				t = `DECLARE "` + verdict.UpstreamName(name) + `" ` + afterName
+			case strings.HasPrefix(upperText, "FETCH "), strings.HasPrefix(upperText, "MOVE "), strings.HasPrefix(upperText, "CLOSE "):
 				e.Kind = verdict.EffectFetch
-				if strings.HasPrefix(upper, "CLOSE") {
+				if strings.HasPrefix(upperText, "CLOSE") {
 					e.Kind = verdict.EffectClose
 				}
-				if upper == "CLOSE ALL" {
+				if upperText == "CLOSE ALL" {
 					break
 				}
 				i := strings.LastIndex(t, " ")
 				e.Name = t[i+1:]
 				t = t[:i+1] + `"` + verdict.UpstreamName(e.Name) + `"`
-			case strings.Contains(upper, "REPEATABLE READ"):
+			case strings.Contains(upperText, "REPEATABLE READ"):
 				e.SnapshotHold = verdict.HoldForTransaction
-				if strings.HasPrefix(upper, "BEGIN") {
+				if strings.HasPrefix(upperText, "BEGIN") {
 					e.Kind = verdict.EffectBegin
-				} else if e.Kind = verdict.EffectSet; strings.Contains(upper, "DEFAULT") {
+				} else if e.Kind = verdict.EffectSet; strings.Contains(upperText, "DEFAULT") {
 					e.SnapshotHold = verdict.HoldForSession
 				}
-			case strings.HasPrefix(upper, "SET "), strings.HasPrefix(upper, "RESET ") && upper != "RESET ALL":
+			case strings.HasPrefix(upperText, "SET "), strings.HasPrefix(upperText, "RESET ") && upperText != "RESET ALL":
 				words := strings.Fields(strings.ToLower(t))
 				e.Kind, e.Name = verdict.EffectSet, words[1]
 				if e.Name == "local" || e.Name == "session" {
 					e.Name = words[2]
 				}
-			case upper == "RESET ALL":
+			case upperText == "RESET ALL":
 				e.Kind, e.ReadsRows, e.CommandTag, t = verdict.EffectResetAll, true, "RESET", verdict.ResetSettings
-			case strings.HasPrefix(upper, "LISTEN "):
+			case strings.HasPrefix(upperText, "LISTEN "):
 				e.Kind, e.Name = verdict.EffectListen, strings.TrimSpace(t)[len("LISTEN "):]
-			case upper == "DISCARD ALL":
+			case upperText == "DISCARD ALL":
 				e.Kind = verdict.EffectDiscard
-			case strings.HasPrefix(upper, "COPY") && strings.Contains(upper, "FROM STDIN"):
+			case strings.HasPrefix(upperText, "COPY") && strings.Contains(upperText, "FROM STDIN"):
 				e.Kind, e.WritesRows = verdict.EffectCopyIn, true
-			case strings.HasPrefix(upper, "INSERT "), strings.HasPrefix(upper, "UPDATE "), strings.HasPrefix(upper, "WITH X AS (DELETE "):
+			case strings.HasPrefix(upperText, "INSERT "), strings.HasPrefix(upperText, "UPDATE "), strings.HasPrefix(upperText,
+				"WITH X AS (DELETE "):
 				e.ReadsRows, e.WritesRows = true, true
-			case strings.HasPrefix(upper, "SELECT"), strings.HasPrefix(upper, "COPY"):
+			case strings.HasPrefix(upperText, "SELECT"), strings.HasPrefix(upperText, "COPY"):
 				e.ReadsRows = true
 			}
 			texts = append(texts, t)
@@ -170,7 +171,7 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 			if strings.TrimSpace(t) != "" {
 				e.ReturnsRows = true
 				v.Effects = append(v.Effects, e)
-				parts = append(parts, verdict.Part{Text: t, Offset: offset})
+				statementParts = append(statementParts, verdict.Part{Text: t, Offset: offset})
 			}
 			offset += len(t) + 1
 		}
@@ -180,21 +181,21 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 				withHardenedPlan(&v.Effects[i], texts[i])
 			}
 		}
-		if len(parts) > 1 {
-			v.Parts = func() []verdict.Part { return parts }
+		if len(statementParts) > 1 {
+			v.Parts = func() []verdict.Part { return statementParts }
 		}
 	}
 	return v
 }
 
-// withHardenedPlan has a statement given a hardened plan, if it is planned.
+// withHardenedPlan marks a statement as one with a hardened plan, if PostgreSQL plans it.
 func withHardenedPlan(e *verdict.Effect, text string) {
 	switch e.Kind {
 	case verdict.EffectNone:
-		switch upper := strings.TrimSpace(strings.ToUpper(text)); {
-		case strings.HasPrefix(upper, "COPY"):
+		switch upperText := strings.TrimSpace(strings.ToUpper(text)); {
+		case strings.HasPrefix(upperText, "COPY"):
 			e.HardenedPlan = verdict.HardenedAtExecute
-		case strings.Contains(upper, "SELECT"), strings.HasPrefix(upper, "INSERT"):
+		case strings.Contains(upperText, "SELECT"), strings.HasPrefix(upperText, "INSERT"):
 			e.HardenedPlan = verdict.HardenedAtBind
 		}
 	case verdict.EffectDeclare, verdict.EffectCopyIn:
@@ -305,7 +306,7 @@ type testProxy struct {
 	db      *pgtest.DB
 	tlsConf *tls.Config
 	log     *lockedBuffer
-	listen  func(net.Listener) net.Listener // wraps the listener; nil: it is not wrapped
+	listen  func(net.Listener) net.Listener // wraps the listener, unless nil
 
 	mu           sync.Mutex
 	deciders     []*fakeDecider
@@ -431,7 +432,7 @@ func (p *testProxy) createHardenFunction() {
 	}
 }
 
-// startProxy runs a proxy for the test, and makes sure that nothing of it is left at the end.
+// startProxy starts a proxy for the test, and checks at the end that nothing of it is left.
 func startProxy(t testing.TB, options ...func(*testProxy, *Config)) *testProxy {
 	t.Helper()
 	if err := makeRoles(); err != nil {
@@ -439,7 +440,7 @@ func startProxy(t testing.TB, options ...func(*testProxy, *Config)) *testProxy {
 	}
 	p := &testProxy{t: t, db: pgtest.Database(t), log: &lockedBuffer{}}
 	p.createHardenFunction()
-	existing := goleak.IgnoreCurrent()
+	existingGoroutines := goleak.IgnoreCurrent()
 	cfg := Config{Router: p, Log: slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, o := range options {
 		o(p, &cfg)
@@ -456,16 +457,16 @@ func startProxy(t testing.TB, options ...func(*testProxy, *Config)) *testProxy {
 	if p.listen != nil {
 		l = p.listen(l)
 	}
-	served := make(chan error, 1)
-	go func() { served <- p.server.Serve(l) }()
+	serveResult := make(chan error, 1)
+	go func() { serveResult <- p.server.Serve(l) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
 		_ = p.server.Shutdown(ctx)
-		if err := <-served; err != ErrClosed {
+		if err := <-serveResult; err != ErrClosed {
 			t.Errorf("Serve: %v", err)
 		}
-		if err := goleak.Find(existing, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/internal/ctxwatch.(*ContextWatcher).Watch.func1")); err != nil {
+		if err := goleak.Find(existingGoroutines, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/internal/ctxwatch.(*ContextWatcher).Watch.func1")); err != nil {
 			t.Error(err)
 		}
 		if strings.Contains(p.log.String(), agentPassword) || strings.Contains(p.log.String(), "seal 1") {
@@ -489,10 +490,10 @@ func (p *testProxy) dsn(user, password string) string {
 
 func (p *testProxy) agentDSN() string { return p.dsn(agentName, agentPassword) }
 
-// connect is an agent's connection.
-func (p *testProxy) connect(t testing.TB, extra ...string) *pgx.Conn {
+// connect returns a connection of the agent.
+func (p *testProxy) connect(t testing.TB, options ...string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), p.agentDSN()+" "+strings.Join(extra, " "))
+	conn, err := pgx.Connect(t.Context(), p.agentDSN()+" "+strings.Join(options, " "))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -500,7 +501,7 @@ func (p *testProxy) connect(t testing.TB, extra ...string) *pgx.Conn {
 	return conn
 }
 
-// peer is a bare connection that speaks messages.
+// peer is a connection on which a test sends and receives single protocol messages.
 type peer struct {
 	net.Conn
 	frontend *pgx3.Frontend
@@ -516,12 +517,12 @@ func (p *peer) send(t testing.TB, messages ...pgx3.FrontendMessage) {
 	}
 }
 
-// connectRaw logs in over a hijacked connection.
+// connectRaw logs the agent in, and returns the connection as a peer.
 func (p *testProxy) connectRaw(t testing.TB) *peer {
 	return connectPeer(t, p.agentDSN()+" sslmode=disable")
 }
 
-// connectDirect is the same on the server itself.
+// connectDirect does the same on the server itself.
 func (p *testProxy) connectDirect(t testing.TB) *peer {
 	return connectPeer(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
 }
@@ -535,7 +536,7 @@ func connectPeer(t testing.TB, dsn string) *peer {
 	return connectPeerWith(t, config)
 }
 
-// loginOver logs an agent in over a connection that is there already.
+// loginOver logs an agent in over an existing connection.
 func (p *testProxy) loginOver(t testing.TB, nc net.Conn) *peer {
 	t.Helper()
 	config, err := pgx.ParseConfig(p.agentDSN() + " sslmode=disable")
@@ -564,7 +565,7 @@ func connectPeerWith(t testing.TB, config *pgx.ConnConfig) *peer {
 	return &peer{hc.Conn, hc.Frontend}
 }
 
-// dial connects and sends nothing.
+// dial opens a connection and sends nothing.
 func (p *testProxy) dial(t testing.TB) net.Conn {
 	t.Helper()
 	nc, err := net.Dial("tcp", p.addr)
@@ -582,19 +583,19 @@ func readLastError(t testing.TB, r io.Reader) *pgx3.ErrorResponse {
 	return lastError(pgx3.NewFrontend(r, nil))
 }
 
-// readLastError is the same for a connection that has spoken already.
+// readLastError is the same for a peer.
 func (p *peer) readLastError() *pgx3.ErrorResponse { return lastError(p.frontend) }
 
 func lastError(frontend *pgx3.Frontend) *pgx3.ErrorResponse {
-	var last *pgx3.ErrorResponse
+	var lastResponse *pgx3.ErrorResponse
 	for {
 		m, err := frontend.Receive()
 		if err != nil {
-			return last
+			return lastResponse
 		}
 		if e, ok := m.(*pgx3.ErrorResponse); ok {
 			response := *e
-			last = &response
+			lastResponse = &response
 		}
 	}
 }
@@ -608,7 +609,7 @@ func eventually(t testing.TB, description string, f func() bool) {
 	}
 }
 
-// awaitRunning waits until the server is at a statement that holds the text.
+// awaitRunning waits until the server runs a statement that contains the text.
 func (p *testProxy) awaitRunning(t testing.TB, text string) {
 	t.Helper()
 	admin := p.db.Connect(t, "postgres")

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// commentDecider is a fakeDecider; comments in a text set fields of its verdict.
+// commentDecider is a fakeDecider that sets fields of its verdict as comments in a text say.
 type commentDecider struct{ *fakeDecider }
 
 func (d *commentDecider) Decide(ctx context.Context, text string, protocol verdict.Protocol) *verdict.Verdict {
@@ -50,12 +50,14 @@ func playRounds(t *testing.T, p *testProxy, rounds ...round) string {
 	return strings.Join(out, " | ")
 }
 
-// SQL runs by name what is a query, and nothing that counts on values which the proxy looks at as they are bound.
+// EXECUTE and FETCH may run a query that was prepared by the protocol. They may run nothing else, and no statement
+// whose values the proxy checks at Bind.
 func TestQueriesThatSQLRunsByName(t *testing.T) {
 	p := startCommentProxy(t)
-	prepared := func(text string, then ...pgx3.FrontendMessage) string {
+	playPrepared := func(text string, followingMessages ...pgx3.FrontendMessage) string {
 		return playRounds(t, p, upToReady(1, q("BEGIN")),
-			upToReady(1, append([]pgx3.FrontendMessage{pa("s", text), bi("c", "s")}, sy)...), upToReady(len(then), then...))
+			upToReady(1, append([]pgx3.FrontendMessage{pa("s", text), bi("c", "s")}, sy)...), upToReady(len(followingMessages),
+				followingMessages...))
 	}
 	for _, c := range []struct {
 		text, run, want string
@@ -69,45 +71,48 @@ func TestQueriesThatSQLRunsByName(t *testing.T) {
 		{"SELECT 7 /*formed*/", "EXECUTE s",
 			`0A000 prepared statement "s" was prepared by the protocol and takes a pattern, a search, a document or a setting as a parameter: EXECUTE cannot run it @0`},
 		{"SELECT 7", "FETCH ALL FROM c", `D ["7"]`},
-		{"SELECT 7 /*formed*/", "FETCH ALL FROM c", `D ["7"]`}, // its values were checked at the Bind
+		{"SELECT 7 /*formed*/", "FETCH ALL FROM c", `D ["7"]`}, // its values were checked at Bind
 		{"COMMIT", "FETCH ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
 		{"SAVEPOINT a", "MOVE ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
 		{"EXECUTE x", "FETCH ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
 	} {
-		if got := prepared(c.text, q(c.run)); got != c.want {
+		if got := playPrepared(c.text, q(c.run)); got != c.want {
 			t.Errorf("%s, %s: %s\nwant %s", c.text, c.run, got, c.want)
 		}
 	}
 }
 
-// A transaction asks a foreign server in one statement, by whichever messages.
+// A transaction may read foreign tables in one statement only, whichever messages run it.
 func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 	p := startCommentProxy(t)
-	const refused = "0A000 a transaction reads foreign tables in one statement only @0"
-	read := func(n string) string { return "SELECT " + n + " /*foreign*/" }
+	const refusedError = "0A000 a transaction reads foreign tables in one statement only @0"
+	foreignQuery := func(n string) string { return "SELECT " + n + " /*foreign*/" }
 	for name, c := range map[string]struct {
 		script []round
 		want   string
 	}{
-		"one":                      {[]round{upToReady(1, q(read("1")))}, `D ["1"]`},
-		"two in one text":          {[]round{upToReady(1, q(read("1")+"; "+read("2")))}, refused},
-		"one, one after the other": {[]round{upToReady(1, q(read("1"))), upToReady(1, q(read("2")))}, `D ["1"] | D ["2"]`},
+		"one":                      {[]round{upToReady(1, q(foreignQuery("1")))}, `D ["1"]`},
+		"two in one text":          {[]round{upToReady(1, q(foreignQuery("1")+"; "+foreignQuery("2")))}, refusedError},
+		"one, one after the other": {[]round{upToReady(1, q(foreignQuery("1"))), upToReady(1, q(foreignQuery("2")))}, `D ["1"] | D ["2"]`},
 		"two in a block": {[]round{
-			upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q(read("2")))}, `D ["1"] | ` + refused},
+			upToReady(1, q("BEGIN")), upToReady(1, q(foreignQuery("1"))), upToReady(1, q(foreignQuery("2")))}, `D ["1"] | ` + refusedError},
 		"two in two blocks": {[]round{
-			upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q("COMMIT")), upToReady(1,
-				q("BEGIN")), upToReady(1, q(read("2")))}, `D ["1"] | D ["2"]`},
+			upToReady(1, q("BEGIN")), upToReady(1, q(foreignQuery("1"))), upToReady(1, q("COMMIT")), upToReady(1,
+				q("BEGIN")), upToReady(1, q(foreignQuery("2")))}, `D ["1"] | D ["2"]`},
 		"two in a group": {[]round{
-			upToReady(1, pa("", read("1")), bi("", ""), ex("", 0), pa("", read("2")), bi("", ""), ex("", 0), sy)}, `D ["1"] | ` + refused},
+			upToReady(1, pa("", foreignQuery("1")), bi("", ""), ex("", 0), pa("", foreignQuery("2")), bi("", ""), ex("", 0), sy)}, `D ["1"] | ` +
+			refusedError},
 		"two in two groups": {[]round{
-			upToReady(2, pa("", read("1")), bi("", ""), ex("", 0), sy, pa("", read("2")), bi("", ""), ex("", 0), sy)}, `D ["1"] | D ["2"]`},
-		"planned in a group":            {[]round{upToReady(1, pa("s", read("1")), bi("a", "s"), bi("b", "s"), ex("a", 0), ex("b", 0), sy)}, refused},
-		"by name beside what asks":      {[]round{upToReady(1, pa("s", read("1")), sy), upToReady(1, q(read("2")+"; EXECUTE s"))}, refused},
-		"by name, once":                 {[]round{upToReady(1, pa("s", read("1")), sy), upToReady(1, q("EXECUTE s"))}, `D ["1"]`},
-		"what does not ask, in a block": {[]round{upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q("SELECT 2"))}, `D ["1"] | D ["2"]`},
+			upToReady(2, pa("", foreignQuery("1")), bi("", ""), ex("", 0), sy, pa("", foreignQuery("2")), bi("", ""), ex("", 0),
+				sy)}, `D ["1"] | D ["2"]`},
+		"planned in a group": {[]round{upToReady(1, pa("s", foreignQuery("1")), bi("a", "s"), bi("b", "s"), ex("a", 0), ex("b", 0), sy)}, refusedError},
+		"by name beside what asks": {[]round{upToReady(1, pa("s", foreignQuery("1")), sy),
+			upToReady(1, q(foreignQuery("2")+"; EXECUTE s"))}, refusedError},
+		"by name, once":                 {[]round{upToReady(1, pa("s", foreignQuery("1")), sy), upToReady(1, q("EXECUTE s"))}, `D ["1"]`},
+		"what does not ask, in a block": {[]round{upToReady(1, q("BEGIN")), upToReady(1, q(foreignQuery("1"))), upToReady(1, q("SELECT 2"))}, `D ["1"] | D ["2"]`},
 		"behind what failed, in a block": {[]round{
-			upToReady(1, q("BEGIN")), upToReady(1, q("SAVEPOINT a")), upToReady(1, q(read("1 / 0"))), upToReady(1,
-				q("ROLLBACK TO a")), upToReady(1, q(read("2")))}, `22012 division by zero @0 | ` + refused},
+			upToReady(1, q("BEGIN")), upToReady(1, q("SAVEPOINT a")), upToReady(1, q(foreignQuery("1 / 0"))), upToReady(1,
+				q("ROLLBACK TO a")), upToReady(1, q(foreignQuery("2")))}, `22012 division by zero @0 | ` + refusedError},
 	} {
 		if got := playRounds(t, p, c.script...); got != c.want {
 			t.Errorf("%s: %s\nwant %s", name, got, c.want)
@@ -115,9 +120,9 @@ func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 	}
 }
 
-// The time by which rows are hidden is that of each statement, not of the message. Where a statement cannot begin by
-// itself, it is refused.
-func TestStatementsThatBeginApart(t *testing.T) {
+// Rows may expire at a time, which must be compared with the start of each statement, not of the whole message. The
+// proxy sends such statements separately. Where it cannot, they are refused.
+func TestStatementsAreSentSeparately(t *testing.T) {
 	p := startCommentProxy(t)
 	const text = "SELECT set_config('x.y', statement_timestamp()::text, false) IS NULL; SELECT pg_sleep(0.02) IS " +
 		"NULL; SELECT statement_timestamp()::text = current_setting('x.y')"

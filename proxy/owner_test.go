@@ -18,9 +18,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-func (p *testProxy) connectOwner(t testing.TB, extra string) *pgx.Conn {
+func (p *testProxy) connectOwner(t testing.TB, options string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), p.dsn("wire_owner", "owner")+" "+extra)
+	conn, err := pgx.Connect(t.Context(), p.dsn("wire_owner", "owner")+" "+options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestOwner(t *testing.T) {
 	if n, err := conn.CopyFrom(t.Context(), pgx.Identifier{"public", "t"}, []string{"a", "b"}, pgx.CopyFromRows(rows)); err != nil || n != 10000 {
 		t.Errorf("copy in: %d %v", n, err)
 	}
-	// The password is checked by the server.
+	// The server checks the owner's password.
 	p.editRoute = func(r *Route) {
 		r.Upstream.Network, r.Upstream.Address = "tcp", fmt.Sprintf("127.0.0.1:%d", pgtest.TCPPort())
 	}
@@ -65,8 +65,8 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestOwnerOfAServerThatEnds: a client that is idle when the server ends its session, and does not look, holds nothing at
-// the proxy. When it looks, it is told why the session has ended.
+// TestOwnerOfAServerThatEnds: when the server ends an owner's session, the proxy frees everything even if the client is
+// idle and reads nothing. When the client reads, it gets the reason.
 func TestOwnerOfAServerThatEnds(t *testing.T) {
 	checkDescriptors(t)
 	p := startProxy(t)
@@ -86,7 +86,7 @@ func TestOwnerOfAServerThatEnds(t *testing.T) {
 	}
 }
 
-// TestOwnerDatabase: the database may have another name on the server.
+// TestOwnerDatabase: the database may have another name on the server than at the proxy.
 func TestOwnerDatabase(t *testing.T) {
 	p := startProxy(t)
 	p.editRoute = func(r *Route) { r.Upstream.Database = p.db.Name }
@@ -118,7 +118,7 @@ func TestOwnerCancel(t *testing.T) {
 	}
 }
 
-// TestOwnerTools: pg_dump and \copy give through the proxy what they give on the server.
+// TestOwnerTools: pg_dump and psql's \copy give the same output through the proxy as on the server.
 func TestOwnerTools(t *testing.T) {
 	p := startProxy(t)
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `
@@ -130,7 +130,7 @@ func TestOwnerTools(t *testing.T) {
 	dump := requireTool(t, "pg_dump")
 	run := func(dsn string) []byte {
 		out, err := exec.Command(dump, "--restrict-key=x", dsn).Output()
-		if err != nil { // versions before 15.14
+		if err != nil { // PostgreSQL before 15.14
 			out, err = exec.Command(dump, dsn).Output()
 		}
 		var exit *exec.ExitError
@@ -142,13 +142,13 @@ func TestOwnerTools(t *testing.T) {
 		}
 		return out
 	}
-	direct := fmt.Sprintf("host=%s port=%d user=wire_owner dbname=%s", p.db.SocketDir, p.db.Port, p.db.Name)
-	want, got := run(direct), run(p.dsn("wire_owner", ""))
+	directDSN := fmt.Sprintf("host=%s port=%d user=wire_owner dbname=%s", p.db.SocketDir, p.db.Port, p.db.Name)
+	want, got := run(directDSN), run(p.dsn("wire_owner", ""))
 	if len(want) < 1<<20 || !bytes.Equal(want, got) {
 		t.Errorf("pg_dump: %d bytes directly, %d through the proxy", len(want), len(got))
 	}
 	dir := t.TempDir()
-	for i, dsn := range []string{direct, p.dsn("wire_owner", "")} {
+	for i, dsn := range []string{directDSN, p.dsn("wire_owner", "")} {
 		runPsql(t, dsn, fmt.Sprintf("\\copy big TO '%s/%d'\nCREATE TABLE in%d (LIKE big);\n\\copy in%d FROM '%s/%d'\n", dir, i, i, i, dir, i))
 	}
 	a, _ := os.ReadFile(filepath.Join(dir, "0"))
@@ -164,7 +164,7 @@ func TestOwnerTools(t *testing.T) {
 	}
 }
 
-// TestOwnerBytes: after the startup message, the bytes are the same in both directions, whatever they are.
+// TestOwnerBytes: after the startup message, the proxy relays all bytes unchanged in both directions.
 func TestOwnerBytes(t *testing.T) {
 	p := startProxy(t)
 	c := connectPeer(t, p.dsn("wire_owner", "")+" sslmode=disable")

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A malformed Bind is distinguished from one whose values do not fit.
+// A malformed Bind fails with another error than a Bind with values of the wrong form.
 func TestValuesOfABind(t *testing.T) {
 	build := func(formats []uint16, values ...[]byte) []byte {
 		b := binary.BigEndian.AppendUint16(nil, uint16(len(formats)))

@@ -12,7 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A token is the password where nobody can read it on the way, and gives the session what it says.
+// An agent may send a token as its password where the connection is encrypted or local. The session gets the attributes
+// of the token.
 func TestTokenAsPassword(t *testing.T) {
 	expiry := time.Now().Add(time.Hour)
 	p := startProxy(t, func(p *testProxy, _ *Config) {
@@ -33,9 +34,9 @@ func TestTokenAsPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() { served <- p.server.Serve(l) }()
-	t.Cleanup(func() { l.Close(); <-served })
+	serveResult := make(chan error, 1)
+	go func() { serveResult <- p.server.Serve(l) }()
+	t.Cleanup(func() { l.Close(); <-serveResult })
 	dsn := "host=" + dir + " port=5432 dbname=" + p.db.Name + " user=" + agentName + " password="
 	conn, err := pgx.Connect(t.Context(), dsn+"'"+agentPassword+"'")
 	if err != nil {
@@ -51,7 +52,7 @@ func TestTokenAsPassword(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Over TCP without TLS it is not asked for, on loopback neither.
+	// Over TCP without TLS, loopback included, no token is requested.
 	if _, err := pgx.Connect(t.Context(), p.agentDSN()+" sslmode=disable"); !errors.As(err, &pgErr) || pgErr.Code != "28000" {
 		t.Errorf("in the open: %v", err)
 	}

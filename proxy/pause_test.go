@@ -19,36 +19,36 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// pauseSwitch pauses the agents of a test.
+// pauseSwitch pauses and resumes the agents of a test.
 type pauseSwitch struct {
-	mu      sync.Mutex
-	resumed chan struct{}
+	mu           sync.Mutex
+	resumeSignal chan struct{}
 }
 
 func (g *pauseSwitch) paused() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.resumed
+	return g.resumeSignal
 }
 
 func (g *pauseSwitch) pause() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.resumed = make(chan struct{})
+	g.resumeSignal = make(chan struct{})
 }
 
 func (g *pauseSwitch) resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	close(g.resumed)
-	g.resumed = nil
+	close(g.resumeSignal)
+	g.resumeSignal = nil
 }
 
 func (g *pauseSwitch) option(p *testProxy, _ *Config) {
 	p.editRoute = func(r *Route) { r.Paused = g.paused }
 }
 
-// states are the states of the sessions, the oldest session first.
+// states returns the states of the sessions, oldest first.
 func (p *testProxy) states() (out []SessionState) {
 	for _, s := range p.server.Sessions() {
 		out = append(out, s.State)
@@ -61,7 +61,7 @@ func (p *testProxy) awaitStates(t *testing.T, want ...SessionState) {
 	eventually(t, fmt.Sprint(want), func() bool { return slices.Equal(p.states(), want) })
 }
 
-// loginPeer logs in over a transport.
+// loginPeer logs the agent in, with or without TLS.
 func (p *testProxy) loginPeer(t *testing.T, tls bool) *peer {
 	t.Helper()
 	if !tls {
@@ -80,30 +80,31 @@ func (p *testProxy) loginPeer(t *testing.T, tls bool) *peer {
 	return &peer{hijacked.Conn, hijacked.Frontend}
 }
 
-// While agents are paused, what is sent outside a transaction waits and does nothing; open transactions go on.
+// While agents are paused, a message that begins a transaction waits. Open transactions go on.
 func TestPause(t *testing.T) {
 	for name, tls := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			var g pauseSwitch
 			p := startProxy(t, withTLS(t, "ecdsa", "list"), g.option)
-			single, tx, extended, bulky, leaves := p.loginPeer(t, tls), p.loginPeer(t, tls), p.loginPeer(t, tls), p.loginPeer(t, tls), p.loginPeer(t, tls)
-			tx.play(t, []round{upToReady(1, q("BEGIN"))})
+			simplePeer, txPeer, extendedPeer := p.loginPeer(t, tls), p.loginPeer(t, tls), p.loginPeer(t, tls)
+			largeResultPeer, leavingPeer := p.loginPeer(t, tls), p.loginPeer(t, tls)
+			txPeer.play(t, []round{upToReady(1, q("BEGIN"))})
 			g.pause()
-			single.send(t, q("SELECT 1 AS a"))
-			extended.send(t, pa("", "SELECT 2 AS a"), bi("", ""), ex("", 0), sy)
-			long := make([]pgx3.FrontendMessage, 200)
-			for i := range long {
-				long[i] = q("SELECT 3 AS a --" + strings.Repeat("x", 1000))
+			simplePeer.send(t, q("SELECT 1 AS a"))
+			extendedPeer.send(t, pa("", "SELECT 2 AS a"), bi("", ""), ex("", 0), sy)
+			manyMessages := make([]pgx3.FrontendMessage, 200)
+			for i := range manyMessages {
+				manyMessages[i] = q("SELECT 3 AS a --" + strings.Repeat("x", 1000))
 			}
-			bulky.send(t, long...)
-			leaves.send(t, q("SELECT 4 AS a"))
+			largeResultPeer.send(t, manyMessages...)
+			leavingPeer.send(t, q("SELECT 4 AS a"))
 			p.awaitStates(t, Waiting, InTransaction, Waiting, Waiting, Waiting)
 
-			if got := tx.play(t, []round{upToReady(1, q("SELECT 5 AS a")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
+			if got := txPeer.play(t, []round{upToReady(1, q("SELECT 5 AS a")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
 				t.Errorf("in the transaction: %q", got)
 			}
-			tx.send(t, q("SELECT 6 AS a"))
-			leaves.Close()
+			txPeer.send(t, q("SELECT 6 AS a"))
+			leavingPeer.Close()
 			p.awaitStates(t, Waiting, Waiting, Waiting, Waiting)
 			for i, want := range [][]string{nil, {"BEGIN", "SELECT 5 AS a", "COMMIT"}, nil, nil, nil} {
 				if recordedTexts := p.deciders[i].recordedTexts(); !slices.Equal(recordedTexts, want) {
@@ -113,17 +114,18 @@ func TestPause(t *testing.T) {
 
 			g.resume()
 			for i, w := range []struct {
-				client *peer
-				ready  int
-				tag    string
-			}{{single, 1, "C SELECT 1"}, {tx, 1, "C SELECT 1"}, {extended, 1, "C SELECT 1"}, {bulky, len(long), "C SELECT 1"}} {
-				got := w.client.play(t, []round{{nil, 'Z', w.ready}})
-				if n := len(slices.DeleteFunc(got, func(s string) bool { return s != w.tag })); n != w.ready {
-					t.Errorf("client %d got %d answers of %d after the pause", i, n, w.ready)
+				client     *peer
+				readyCount int
+				tag        string
+			}{{simplePeer, 1, "C SELECT 1"}, {txPeer, 1, "C SELECT 1"}, {extendedPeer, 1, "C SELECT 1"}, {largeResultPeer, len(manyMessages),
+				"C SELECT 1"}} {
+				got := w.client.play(t, []round{{nil, 'Z', w.readyCount}})
+				if n := len(slices.DeleteFunc(got, func(s string) bool { return s != w.tag })); n != w.readyCount {
+					t.Errorf("client %d got %d answers of %d after the pause", i, n, w.readyCount)
 				}
 			}
-			// A session that has waited is as before.
-			for _, client := range []*peer{single, extended, bulky} {
+			// A session that has waited works as before.
+			for _, client := range []*peer{simplePeer, extendedPeer, largeResultPeer} {
 				if got := client.play(t, []round{upToReady(1, q("SELECT 7 AS a"))}); got[len(got)-1] != "Z I" {
 					t.Errorf("after the pause: %q", got)
 				}
@@ -135,13 +137,14 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A waiting session can be ended: by an operator, by its client's cancel request, by a drain and by the loss of the server.
+// A waiting session can be ended in four ways: by an operator, by a cancel request, by draining, and by the loss of the
+// server connection.
 func TestPausedSessionsEnd(t *testing.T) {
 	var g pauseSwitch
 	p := startProxy(t, g.option)
-	killed, cut, drained := p.connectRaw(t), p.connectRaw(t), p.connectRaw(t)
+	killedPeer, canceledPeer, drainedPeer := p.connectRaw(t), p.connectRaw(t), p.connectRaw(t)
 	g.pause()
-	for _, client := range []*peer{killed, cut, drained} {
+	for _, client := range []*peer{killedPeer, canceledPeer, drainedPeer} {
 		client.send(t, q("SELECT 1 AS a"))
 	}
 	p.awaitStates(t, Waiting, Waiting, Waiting)
@@ -149,14 +152,14 @@ func TestPausedSessionsEnd(t *testing.T) {
 	if p.server.End("nobody", reason) || !p.server.End(p.server.Sessions()[0].ID, reason) {
 		t.Error("a session is not found by its id")
 	}
-	if e := killed.readLastError(); e == nil || e.Message != "killed" || e.Severity != "FATAL" {
+	if e := killedPeer.readLastError(); e == nil || e.Message != "killed" || e.Severity != "FATAL" {
 		t.Errorf("killed: %+v", e)
 	}
 	admin := p.db.Connect(t, "postgres")
 	if _, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend($1)", p.deciders[1].backend.PID); err != nil {
 		t.Fatal(err)
 	}
-	if e := cut.readLastError(); e == nil || e.Severity != "FATAL" {
+	if e := canceledPeer.readLastError(); e == nil || e.Severity != "FATAL" {
 		t.Errorf("cut: %+v", e)
 	}
 	p.awaitStates(t, Waiting)
@@ -180,7 +183,7 @@ func TestPausedSessionsEnd(t *testing.T) {
 	if err := p.server.Shutdown(ctx); err != nil {
 		t.Errorf("a session that waits keeps a drain waiting: %v", err)
 	}
-	if e := drained.readLastError(); e == nil || e.Code != "57P01" {
+	if e := drainedPeer.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("drained: %+v", e)
 	}
 	for i := range 4 {
@@ -190,9 +193,9 @@ func TestPausedSessionsEnd(t *testing.T) {
 	}
 }
 
-// An operator is served by the route's handler, after a password that is right and not before; everybody is listed.
+// An operator is served by the route's handler, but only after the right password. Sessions of all kinds are listed.
 func TestOperator(t *testing.T) {
-	var served OperatorInfo
+	var servedOperator OperatorInfo
 	p := startProxy(t, func(p *testProxy, _ *Config) {
 		p.editRoute = func(r *Route) {
 			if r.Kind != Refused {
@@ -200,7 +203,7 @@ func TestOperator(t *testing.T) {
 			}
 			c := storedCredentials("secret of the operator")
 			*r = Route{Kind: Operator, Credential: &c, Serve: func(_ context.Context, client net.Conn, info OperatorInfo) error {
-				served = info
+				servedOperator = info
 				b := pgx3.NewBackend(client, client)
 				b.Send(&pgx3.AuthenticationOk{})
 				b.Send(&pgx3.ReadyForQuery{TxStatus: 'I'})
@@ -212,23 +215,23 @@ func TestOperator(t *testing.T) {
 			}}
 		}
 	})
-	listed := func(n int) { // The client may be answered before its session is listed.
+	awaitSessionCount := func(n int) { // the client may be answered before its session is listed
 		t.Helper()
 		eventually(t, "the session is listed", func() bool { return len(p.server.Sessions()) == n })
 	}
 	agent := p.connect(t)
-	listed(1)
+	awaitSessionCount(1)
 	owner, err := pgx.Connect(t.Context(), p.dsn("postgres", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer owner.Close(context.Background())
-	listed(2)
+	awaitSessionCount(2)
 	if _, err := pgx.Connect(t.Context(), p.dsn("ops", "wrong")); err == nil || !strings.Contains(err.Error(), "28P01") {
 		t.Errorf("a wrong password: %v", err)
 	}
 	ops := connectPeer(t, p.dsn("ops", "secret of the operator"))
-	listed(3)
+	awaitSessionCount(3)
 	sessions := p.server.Sessions()
 	var kinds []RouteKind
 	for _, s := range sessions {
@@ -237,9 +240,10 @@ func TestOperator(t *testing.T) {
 	if !slices.Equal(kinds, []RouteKind{Agent, Owner, Operator}) || !slices.Equal(p.states(), []SessionState{Idle, Relayed, Connected}) {
 		t.Fatalf("%+v", sessions)
 	}
-	if last := sessions[2]; last.ID != served.ID || last.User != "ops" || served.User != "ops" || last.Database != p.db.Name ||
-		last.Remote != ops.LocalAddr().String() || served.RemoteAddr != last.Remote {
-		t.Errorf("%+v, the handler has %+v", last, served)
+	if lastSession := sessions[2]; lastSession.ID != servedOperator.ID || lastSession.User != "ops" || servedOperator.User != "ops" ||
+		lastSession.Database != p.db.Name ||
+		lastSession.Remote != ops.LocalAddr().String() || servedOperator.RemoteAddr != lastSession.Remote {
+		t.Errorf("%+v, the handler has %+v", lastSession, servedOperator)
 	}
 	reason := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone, "killed")
 	for _, s := range sessions {

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// Pinned settings are read from the server once, however a client spells the names of its own settings.
+// The proxy reads pinned settings from the server once, however a client spells the names of its own settings.
 func TestPinnedSettingsAreAskedForAlone(t *testing.T) {
-	pinned := map[string]string{"search_path": "pinned", "row_security": "pinned", "DateStyle": "pinned"}
-	for _, written := range []func(string) string{
+	pinnedSettings := map[string]string{"search_path": "pinned", "row_security": "pinned", "DateStyle": "pinned"}
+	for _, spelling := range []func(string) string{
 		strings.ToLower, strings.ToUpper, func(name string) string {
 			return strings.ToUpper(name[:1]) + name[1:]
 		}, func(name string) string { return name }} {
@@ -37,22 +37,22 @@ func TestPinnedSettingsAreAskedForAlone(t *testing.T) {
 			if _, err := io.ReadFull(conn, packet); err != nil {
 				return
 			}
-			fields, asked := strings.Split(string(packet[4:]), "\x00"), []string{}
+			fields, requestedSettings := strings.Split(string(packet[4:]), "\x00"), []string{}
 			for i := 0; i+1 < len(fields); i += 2 {
-				asked = append(asked, strings.ToLower(fields[i])+"="+fields[i+1])
+				requestedSettings = append(requestedSettings, strings.ToLower(fields[i])+"="+fields[i+1])
 			}
-			slices.Sort(asked)
-			got <- asked
+			slices.Sort(requestedSettings)
+			got <- requestedSettings
 		}()
-		settings := map[string]string{written("timezone"): "own"}
-		for name := range pinned {
-			settings[written(name)] = "own"
+		settings := map[string]string{spelling("timezone"): "own"}
+		for name := range pinnedSettings {
+			settings[spelling(name)] = "own"
 		}
-		_, _ = Upstream{Network: "tcp", Address: listener.Addr().String(), User: "agent", Params: pinned}.dial(t.Context(), "app", settings, false)
+		_, _ = Upstream{Network: "tcp", Address: listener.Addr().String(), User: "agent", Params: pinnedSettings}.dial(t.Context(), "app", settings, false)
 		_ = listener.Close()
-		if asked, want := fmt.Sprint(<-got),
-			"[= database=app datestyle=pinned row_security=pinned search_path=pinned timezone=own user=agent]"; asked != want {
-			t.Errorf("the server is asked for %s, want %s", asked, want)
+		if requestedSettings, want := fmt.Sprint(<-got),
+			"[= database=app datestyle=pinned row_security=pinned search_path=pinned timezone=own user=agent]"; requestedSettings != want {
+			t.Errorf("the server is asked for %s, want %s", requestedSettings, want)
 		}
 	}
 }

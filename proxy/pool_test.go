@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// withPool has agents share so many connections.
+// withPool makes agents share a number of connections.
 func withPool(size int) func(*testProxy, *Config) {
 	return func(p *testProxy, _ *Config) {
 		p.editRoute = func(r *Route) {
@@ -28,14 +28,14 @@ func withPool(size int) func(*testProxy, *Config) {
 	}
 }
 
-// TestRandomScriptsInPool: a session of a pool answers as a session of PostgreSQL does, while others use the same
+// TestRandomScriptsInPool: a session of a pool answers as a PostgreSQL session does, while other sessions use the same
 // connections between its transactions.
 func TestRandomScriptsInPool(t *testing.T) {
 	p := startProxy(t, withPool(2))
-	stop, others := make(chan struct{}), sync.WaitGroup{}
+	stop, otherSessions := make(chan struct{}), sync.WaitGroup{}
 	for range 2 {
 		c := p.connectRaw(t)
-		others.Go(func() {
+		otherSessions.Go(func() {
 			defer c.Close()
 			for n := uint64(0); ; n++ {
 				select {
@@ -53,14 +53,14 @@ func TestRandomScriptsInPool(t *testing.T) {
 			}
 		})
 	}
-	defer others.Wait()
+	defer otherSessions.Wait()
 	defer close(stop)
 	randomScripts(t, p, 100, withoutFailedTransactions)
 }
 
-// withoutFailedTransactions leaves out answers in a transaction that has failed, except ReadyForQuery. In that state
-// PostgreSQL still describes some prepared statements, and says what is wrong with a Bind. The proxy cannot prepare
-// them on another connection, and says that the transaction is aborted.
+// withoutFailedTransactions leaves out answers in a failed transaction, except ReadyForQuery. In that state PostgreSQL
+// still describes some prepared statements, and reports errors of a Bind. The proxy cannot prepare them on another
+// connection, and says that the transaction is aborted.
 func withoutFailedTransactions(transcript []string) (out []string) {
 	hasFailed := false
 	for _, line := range transcript {
@@ -75,7 +75,8 @@ func withoutFailedTransactions(transcript []string) (out []string) {
 	return out
 }
 
-// runInTurn plays statements on sessions of a pool of one connection in turn, and returns what each got.
+// runInTurn plays texts like "a: SELECT 1" one after the other, each on the session of that name. The sessions share a
+// pool of one connection. It returns the answers.
 func runInTurn(t *testing.T, p *testProxy, texts ...string) (out []string) {
 	t.Helper()
 	peers := map[string]*peer{}
@@ -93,9 +94,10 @@ func runInTurn(t *testing.T, p *testProxy, texts ...string) (out []string) {
 	return out
 }
 
-// TestNothingOfAnotherSession: the server state of a session ends with it, and the next session finds nothing of it.
+// TestNothingOfAnotherSession: the state on the server ends with a session, and the next session on that connection
+// finds nothing of it.
 func TestNothingOfAnotherSession(t *testing.T) {
-	for name, c := range map[string]struct{ do, want []string }{
+	for name, c := range map[string]struct{ texts, want []string }{
 		"settings": {
 			[]string{"a: SET TimeZone = 'Asia/Tokyo'", "b: SHOW TimeZone", "a: SHOW TimeZone", "b: SET TimeZone = 'Etc/GMT+3'",
 				"a: SHOW TimeZone", "a: RESET TimeZone", "b: SHOW TimeZone", "a: SHOW TimeZone"},
@@ -124,15 +126,15 @@ func TestNothingOfAnotherSession(t *testing.T) {
 				"ALTER ROLE wire_agent SET TimeZone = 'UTC'"); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, runInTurn(t, p, c.do...)); diff != "" {
+			if diff := cmp.Diff(c.want, runInTurn(t, p, c.texts...)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// TestSettingsOnEachConnection: a session that comes back to a connection finds the settings that it has now, and not those
-// which it had there.
+// TestSettingsOnEachConnection: a session that returns to a connection finds its current settings there, not those that
+// it had when it left.
 func TestSettingsOnEachConnection(t *testing.T) {
 	p := startProxy(t, withPool(2))
 	a, b := p.connectRaw(t), p.connectRaw(t)
@@ -157,7 +159,8 @@ func TestSettingsOnEachConnection(t *testing.T) {
 	}
 }
 
-// TestPoolIsShared: sessions outside of transactions share connections; one in a transaction has one of its own.
+// TestPoolIsShared: sessions outside a transaction share connections. A session in a transaction has a connection to
+// itself.
 func TestPoolIsShared(t *testing.T) {
 	p := startProxy(t, withPool(2))
 	processes := map[uint32]bool{}
@@ -180,35 +183,36 @@ func TestPoolIsShared(t *testing.T) {
 	}
 }
 
-// TestPoolWaits: a session waits for a connection, in its turn, and ends with 53300 where none comes free in time.
+// TestPoolWaits: sessions wait for a connection in the order in which they came. A session ends with 53300 if none
+// becomes free in time.
 func TestPoolWaits(t *testing.T) {
 	p := startProxy(t, withPool(1))
 	first, second := p.connect(t), p.connect(t)
 	if _, err := first.Exec(t.Context(), "BEGIN"); err != nil {
 		t.Fatal(err)
 	}
-	answered := make(chan error, 1)
+	answerResult := make(chan error, 1)
 	go func() {
 		_, err := second.Exec(context.Background(), "SELECT 1")
-		answered <- err
+		answerResult <- err
 	}()
 	eventually(t, "a session waits", func() bool { return p.server.Pools()[0].Waiting == 1 })
 	if _, err := first.Exec(t.Context(), "COMMIT"); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-answered; err != nil {
+	if err := <-answerResult; err != nil {
 		t.Errorf("the session that waited: %v", err)
 	}
 
 	p.mu.Lock()
 	p.editRoute = func(r *Route) { r.Pool = &PoolSettings{Size: 1, Wait: time.Millisecond} }
 	p.mu.Unlock()
-	third := p.connect(t)
+	thirdConn := p.connect(t)
 	if _, err := first.Exec(t.Context(), "BEGIN"); err != nil {
 		t.Fatal(err)
 	}
 	var refused *pgconn.PgError
-	if _, err := third.Exec(t.Context(), "SELECT 1"); !errors.As(err, &refused) || refused.Code != "53300" || refused.Hint == "" {
+	if _, err := thirdConn.Exec(t.Context(), "SELECT 1"); !errors.As(err, &refused) || refused.Code != "53300" || refused.Hint == "" {
 		t.Errorf("no connection: %v", err)
 	}
 	if s := p.server.Pools()[0]; s.TimedOut != 1 || s.Waiting != 0 {
@@ -216,9 +220,9 @@ func TestPoolWaits(t *testing.T) {
 	}
 }
 
-// TestPoolKeeps: a session that has more on its connection than can be taken along keeps it, and the connection ends with
-// it.
-func TestPoolKeeps(t *testing.T) {
+// TestPoolKeepsSessionsWithState: a session with state that cannot be moved to another connection keeps its connection,
+// which ends with the session.
+func TestPoolKeepsSessionsWithState(t *testing.T) {
 	for name, texts := range map[string][]string{
 		"PREPARE":              {"PREPARE x AS SELECT 1"},
 		"cursor WITH HOLD":     {"DECLARE k CURSOR WITH HOLD FOR SELECT 1"},
@@ -234,15 +238,15 @@ func TestPoolKeeps(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var kept, other uint32
+			var keptPID, otherPID uint32
 			for range 3 {
-				if err := c.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&kept); err != nil {
+				if err := c.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&keptPID); err != nil {
 					t.Fatal(err)
 				}
-				if err := p.connect(t).QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&other); err != nil {
+				if err := p.connect(t).QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&otherPID); err != nil {
 					t.Fatal(err)
 				}
-				if kept == other {
+				if keptPID == otherPID {
 					t.Fatal("another session got the connection")
 				}
 			}
@@ -252,7 +256,8 @@ func TestPoolKeeps(t *testing.T) {
 			admin := p.db.Connect(t, "postgres")
 			eventually(t, "the connection is closed", func() bool {
 				var exists bool
-				if err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", kept).Scan(&exists); err != nil {
+				if err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)",
+					keptPID).Scan(&exists); err != nil {
 					t.Fatal(err)
 				}
 				return !exists
@@ -261,7 +266,8 @@ func TestPoolKeeps(t *testing.T) {
 	}
 }
 
-// TestPoolIdentity: a connection passes between sessions of one identity as it is, and gets a seal of its own for another.
+// TestPoolIdentity: sessions with the same identity use a connection under the same seal. For another identity, the
+// seal is replaced first.
 func TestPoolIdentity(t *testing.T) {
 	p := startProxy(t, withPool(1))
 	users := []string{"anna", "anna", "bert", "bert", "anna"}
@@ -290,7 +296,7 @@ func TestPoolIdentity(t *testing.T) {
 	}
 }
 
-// TestPoolAfterLosses: the pool is as before after three events: a session ends in a transaction, a server process
+// TestPoolAfterLosses: the pool works as before after three events: a session ends in a transaction, a server process
 // ends, and a connection receives another session's cancel request.
 func TestPoolAfterLosses(t *testing.T) {
 	p := startProxy(t, withPool(1))
@@ -303,8 +309,8 @@ func TestPoolAfterLosses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	idle := p.connect(t)
-	if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
+	idleConn := p.connect(t)
+	if _, err := idleConn.Exec(t.Context(), "SELECT 1"); err != nil {
 		t.Fatal(err)
 	}
 	admin := p.db.Connect(t, "postgres")
@@ -313,27 +319,26 @@ func TestPoolAfterLosses(t *testing.T) {
 		"AND datname = current_database()"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
+	if _, err := idleConn.Exec(t.Context(), "SELECT 1"); err != nil {
 		t.Errorf("behind the end of the server process: %v", err)
 	}
 	for i := range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
-		running, ended := p.connect(t), make(chan error, 1)
+		runningConn, result := p.connect(t), make(chan error, 1)
 		go func() {
-			_, err := running.Exec(ctx, "SELECT pg_sleep(0.005)")
-			ended <- err
+			_, err := runningConn.Exec(ctx, "SELECT pg_sleep(0.005)")
+			result <- err
 		}()
 		time.Sleep(time.Duration(i%8) * time.Millisecond)
 		cancel()
-		<-ended
-		if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
+		<-result
+		if _, err := idleConn.Exec(t.Context(), "SELECT 1"); err != nil {
 			t.Errorf("behind a session whose statement was canceled: %v", err)
 		}
 	}
 }
 
-// TestLoginByAnEndedConnection: a login that is given a connection which ended a moment ago, while no session had it, gets
-// another one.
+// TestLoginByAnEndedConnection: if a pooled connection has just ended while idle, a login gets another one.
 func TestLoginByAnEndedConnection(t *testing.T) {
 	p := startProxy(t, withPool(1))
 	if err := p.connect(t).Ping(t.Context()); err != nil {
@@ -353,8 +358,8 @@ func TestLoginByAnEndedConnection(t *testing.T) {
 	}
 }
 
-// TestSessionOutlivesItsConnection: a connection that ends once all is answered, a moment before the session gives it
-// back, is nothing that the session notices.
+// TestSessionOutlivesItsConnection: a connection may end after the last answer, just before the session returns it to
+// the pool. The session does not notice.
 func TestSessionOutlivesItsConnection(t *testing.T) {
 	f := startFaultyProxy(t, true)
 	f.learnAnswers(t, false)
@@ -367,7 +372,7 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	for range 3 {
 		f.witness.send(t, q("SELECT pg_sleep(0.2)"))
 		eventually(t, "the statement runs", func() bool { return session.hasConnection() && !session.ledger.needsNoConnection() })
-		session.retry.takeTurn() // so that the session keeps its connection behind the answer
+		session.retry.takeTurn() // so that the session keeps its connection after the answer
 		for typ := byte(0); typ != 'Z'; {
 			m, err := f.witness.frontend.Receive()
 			if err != nil {
@@ -376,7 +381,7 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 			_, typ = transcribe(m)
 		}
 		session.retry.leaveTurn()
-		f.back.Break(network.Close)
+		f.serverNetwork.Break(network.Close)
 		f.playWithFault(t, "a connection that ended behind an answer", func() {}, false)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// randomConversation makes up messages that make sense often enough, and else fail.
+// randomConversation generates messages that often are valid, and else fail.
 func randomConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	text := func() string {
@@ -31,14 +31,14 @@ func randomConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 			"COPY (SELECT 1 UNION ALL SELECT 2) TO STDOUT", "SET TimeZone = 'Asia/Tokyo'", "RESET TimeZone", "SELECT $1::text, $2::int")
 	}
 	name := func() string { return pick("", "", "a", "b", strings.Repeat("l", 61)) }
-	// EXECUTE runs no more than queries, so these names stand for nothing else.
+	// EXECUTE may run only queries, so these statement names are used for queries alone.
 	query := func() pgx3.FrontendMessage {
 		return pa(pick("x", "y"), pick("SELECT 5", "SELECT $1::int", "SELECT 1/0", "SELECT nope"))
 	}
-	prepared := func() string { return pick("x", "y") }
+	pickStatementName := func() string { return pick("x", "y") }
 	portal := func() string { return pick("", "", "", "p", "a") }
 	cursor := func() string { return "k" }
-	bound := func() *pgx3.Bind {
+	newBind := func() *pgx3.Bind {
 		b := &pgx3.Bind{DestinationPortal: portal(), PreparedStatement: name()}
 		for range r.IntN(3) {
 			b.Parameters = append(b.Parameters, [][]byte{[]byte("7"), []byte("x"), nil, {0, 0, 0, 7}, {}}[r.IntN(5)])
@@ -60,7 +60,7 @@ func randomConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 			case 2, 3:
 				m = append(m, pa(name(), text()))
 			case 4, 5:
-				m = append(m, bound())
+				m = append(m, newBind())
 			case 6, 7:
 				m = append(m, ex(portal(), uint32(r.IntN(3))))
 			case 8:
@@ -78,11 +78,11 @@ func randomConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 			case 14:
 				m = append(m, sy)
 			case 15:
-				m = append(m, query(), cl('S', prepared()), query())
+				m = append(m, query(), cl('S', pickStatementName()), query())
 			case 16:
-				m = append(m, bi(portal(), prepared(), "4"), de('S', prepared()))
+				m = append(m, bi(portal(), pickStatementName(), "4"), de('S', pickStatementName()))
 				if r.IntN(2) == 0 {
-					m = append(m, ex(cursor(), uint32(r.IntN(3))), bi(cursor(), prepared(), "4"))
+					m = append(m, ex(cursor(), uint32(r.IntN(3))), bi(cursor(), pickStatementName(), "4"))
 				}
 			case 17:
 				n, p := name(), portal()
@@ -95,9 +95,9 @@ func randomConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	return script
 }
 
-// avoidPortalsOfQueries lets messages for the portal without a name that stand behind a Query, and no Bind, go to
-// another one. PostgreSQL keeps the portal of a Query that fails in a transaction. It describes it, and says that it
-// cannot be run. The proxy says of any portal that the transaction is aborted. See TestPortalOfAFailedQuery.
+// avoidPortalsOfQueries changes messages for the unnamed portal that come after a Query, without a Bind, to another
+// portal. PostgreSQL keeps the portal of a Query that fails in a transaction. It describes that portal, and says that
+// it cannot be run. The proxy says of any portal that the transaction is aborted. See TestPortalOfAFailedQuery.
 func avoidPortalsOfQueries(script [][]pgx3.FrontendMessage) {
 	ofQuery := false
 	for _, round := range script {
@@ -120,7 +120,7 @@ func avoidPortalsOfQueries(script [][]pgx3.FrontendMessage) {
 	}
 }
 
-// formatScript formats a script for a message.
+// formatScript formats a script for a failure message.
 func formatScript(script [][]pgx3.FrontendMessage) string {
 	var b strings.Builder
 	for i, round := range script {
@@ -132,13 +132,14 @@ func formatScript(script [][]pgx3.FrontendMessage) string {
 	return b.String()
 }
 
-// TestRandomScripts plays conversations of a fixed seed on the server and through the proxy, to which they come whole.
+// TestRandomScripts plays conversations of a fixed seed on the server and through the proxy, and compares the answers.
+// Each round reaches the proxy in one piece.
 func TestRandomScripts(t *testing.T) { randomScripts(t, startProxy(t), 200, allLines) }
 
 // allLines returns transcripts unchanged.
 func allLines(transcript []string) []string { return transcript }
 
-// TestRandomScriptsInPieces: where the network cuts what a client sends is nothing that an answer depends on.
+// TestRandomScriptsInPieces: the answers do not depend on how the network splits a client's bytes.
 func TestRandomScriptsInPieces(t *testing.T) {
 	for name, size := range readSizes {
 		if size != nil {
@@ -147,14 +148,14 @@ func TestRandomScriptsInPieces(t *testing.T) {
 	}
 }
 
-func randomScripts(t *testing.T, p *testProxy, n int, compared func([]string) []string) {
+func randomScripts(t *testing.T, p *testProxy, n int, normalize func([]string) []string) {
 	t.Helper()
 	kinds := map[string]int{}
 	for seed := range conversationSeeds(n) {
 		script := randomConversation(rand.New(rand.NewPCG(uint64(seed), 7)))
 		want := playConversation(t, p.connectDirect(t), script)
 		got := playConversation(t, p.connectRaw(t), script)
-		if diff := cmp.Diff(compared(want), compared(got)); diff != "" {
+		if diff := cmp.Diff(normalize(want), normalize(got)); diff != "" {
 			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, formatScript(script), diff)
 		}
 		for _, line := range want {
@@ -164,7 +165,7 @@ func randomScripts(t *testing.T, p *testProxy, n int, compared func([]string) []
 	want := []string{"1", "2", "3", "n", "s", "I", "Z I", "Z T", "Z E", "E refused", "E ERROR 22012", "E ERROR 26000",
 		"E ERROR 34000", "E ERROR 08P01", "E ERROR 25P02", "E ERROR 42P05"}
 	if !tier.Quick() {
-		want = append(want, "C SELECT 5", "C DEALLOCATE ALL") // which are rare
+		want = append(want, "C SELECT 5", "C DEALLOCATE ALL") // these answers are rare
 	}
 	for _, kind := range want {
 		if kinds[kind] == 0 {
@@ -173,7 +174,7 @@ func randomScripts(t *testing.T, p *testProxy, n int, compared func([]string) []
 	}
 }
 
-// conversationSeeds are the seeds of conversations: perRun in a quick run, more in longer ones.
+// conversationSeeds returns the seeds of conversations: perRun in a quick run, more in longer ones.
 func conversationSeeds(perRun int) iter.Seq[int] {
 	first, n := int(tier.Seed()-1)<<20, tier.Count(perRun, 2*perRun, 20*perRun)
 	return func(yield func(int) bool) {
@@ -185,7 +186,7 @@ func conversationSeeds(perRun int) iter.Seq[int] {
 	}
 }
 
-// syncBeforeQueries ends a group before a Query that would stand in it. From PostgreSQL 18 on, a message after such a
+// syncBeforeQueries adds a Sync before a Query that comes inside a group. From PostgreSQL 18 on, a message after such a
 // Query and its Sync fails with XX000, "unexpected state STARTED". Such failures say nothing about the proxy.
 func syncBeforeQueries(script ...[]pgx3.FrontendMessage) (out [][]pgx3.FrontendMessage) {
 	if pgtest.Binaries().Major < 18 {
@@ -213,19 +214,19 @@ func syncBeforeQueries(script ...[]pgx3.FrontendMessage) (out [][]pgx3.FrontendM
 	return out
 }
 
-// playConversation sends the rounds of a conversation and writes down what comes back.
+// playConversation sends the rounds of a conversation and returns a transcript of the answers.
 func playConversation(t *testing.T, c *peer, script [][]pgx3.FrontendMessage) (out []string) {
 	defer c.Close()
 	for i, m := range script {
-		// An error that comes in every state tells when everything before it has been answered. Not behind every
-		// round, so that groups and transactions go on from one to the next.
+		// A syntax error, which is reported in every state, marks the end of the answers. It is not sent after every
+		// round, so that groups and transactions continue from one round to the next.
 		end := fmt.Sprintf("E ERROR 42601 syntax error at or near \"end%d\"  @1", i)
 		if i%3 < 2 && i+1 < len(script) {
 			c.send(t, m...)
 			continue
 		}
 		c.send(t, append(m, sy, q(fmt.Sprint("end", i)))...)
-		for finished := false; ; {
+		for isFinished := false; ; {
 			m, err := c.frontend.Receive()
 			if err != nil {
 				return append(out, "the connection ends")
@@ -234,12 +235,12 @@ func playConversation(t *testing.T, c *peer, script [][]pgx3.FrontendMessage) (o
 			if strings.HasPrefix(line, "E ERROR 42501 refused") || strings.HasPrefix(line, `E ERROR 42703 column "forbidden"`) {
 				line = "E refused"
 			}
-			// A Query that has failed in a transaction leaves a portal without a name, or none, as far as it came.
+			// A Query that fails in a transaction may leave an unnamed portal or not, depending on how far it came.
 			if strings.HasPrefix(line, `E ERROR 34000 portal "" does`) {
 				line = "E ERROR 25P02 current transaction is aborted, commands ignored until end of transaction block  @0"
 			}
 			out = append(out, line)
-			if finished = finished || line == end; finished && typ == 'Z' {
+			if isFinished = isFinished || line == end; isFinished && typ == 'Z' {
 				break
 			}
 		}

@@ -72,11 +72,11 @@ func TestRefusals(t *testing.T) {
 	for name, script := range refusals {
 		for word, codes := range map[string][2]string{"forbidden": {"42703", "42501"}, "misspelt": {"42601", "42601"}} {
 			t.Run(name+" "+word, func(t *testing.T) {
-				// A text that the server's parser does not take fails there even in a transaction that has failed.
-				worse := map[string]string{"forbidden": "SELECT nope", "misspelt": "misspelt"}[word]
-				want := p.connectDirect(t).play(t, script(worse))
+				// PostgreSQL's parser rejects a syntax error even in a transaction that has failed.
+				failingText := map[string]string{"forbidden": "SELECT nope", "misspelt": "misspelt"}[word]
+				want := p.connectDirect(t).play(t, script(failingText))
 				got := p.connectRaw(t).play(t, script("SELECT "+word))
-				same := func(lines []string, code string) []string {
+				withBadTextMarked := func(lines []string, code string) []string {
 					for i, l := range lines {
 						if strings.HasPrefix(l, "E ERROR "+code) {
 							lines[i] = "E the bad text"
@@ -87,7 +87,7 @@ func TestRefusals(t *testing.T) {
 					}
 					return lines
 				}
-				if diff := cmp.Diff(same(want, codes[0]), same(got, codes[1])); diff != "" {
+				if diff := cmp.Diff(withBadTextMarked(want, codes[0]), withBadTextMarked(got, codes[1])); diff != "" {
 					t.Errorf("failing on the server (-) and refused (+):\n%s", diff)
 				}
 				if !slices.Contains(got, "E the bad text") {
@@ -116,7 +116,7 @@ func TestRefusalSaysWhy(t *testing.T) {
 	}
 }
 
-// TestSeveralStatements: one refused statement keeps the whole message from running.
+// TestSeveralStatements: if one statement of a message is refused, none of them runs.
 func TestSeveralStatements(t *testing.T) {
 	p := startProxy(t)
 	got := p.connectRaw(t).play(t, []round{upToReady(1, q("CREATE TEMP TABLE x (); SELECT forbidden")), upToReady(1, q("SELECT to_regclass('x')"))})
@@ -126,20 +126,21 @@ func TestSeveralStatements(t *testing.T) {
 	}
 }
 
-// TestUnrecorded: an execution whose record fails is refused, whatever its message, and what is around it is not.
-func TestUnrecorded(t *testing.T) {
+// TestUnrecordedExecutionsAreRefused: an execution that cannot be recorded is refused, in either protocol. The messages
+// around it are not.
+func TestUnrecordedExecutionsAreRefused(t *testing.T) {
 	p := startProxy(t)
-	const failed = "E ERROR 58030 the decision could not be recorded  @0"
+	const recordingError = "E ERROR 58030 the decision could not be recorded  @0"
 	for name, c := range map[string]struct {
 		script []round
 		want   []string
 	}{
 		"query": {[]round{upToReady(2, q("SELECT 1 AS a"), q("CREATE TABLE u (); -- unrecordable")), upToReady(1, q("SELECT to_regclass('u') AS a"))},
-			[]string{"T a:23:0", `D ["1"]`, "C SELECT 1", "Z I", failed, "Z I", "T a:2205:0", `D [""]`, "C SELECT 1", "Z I"}},
+			[]string{"T a:23:0", `D ["1"]`, "C SELECT 1", "Z I", recordingError, "Z I", "T a:2205:0", `D [""]`, "C SELECT 1", "Z I"}},
 		"execute": {[]round{upToReady(1, pa("", "SELECT 1 AS unrecordable"), bi("", ""), de('P', ""), ex("", 0), sy), upToReady(1, q("SELECT 1 AS a"))},
-			[]string{"1", "2", "T unrecordable:23:0", failed, "Z I", "T a:23:0", `D ["1"]`, "C SELECT 1", "Z I"}},
-		"refusal":       {[]round{upToReady(1, q("forbidden unrecordable"))}, []string{failed, "Z I"}},
-		"refused parse": {[]round{upToReady(1, pa("", "forbidden unrecordable"), bi("", ""), sy)}, []string{failed, "Z I"}},
+			[]string{"1", "2", "T unrecordable:23:0", recordingError, "Z I", "T a:23:0", `D ["1"]`, "C SELECT 1", "Z I"}},
+		"refusal":       {[]round{upToReady(1, q("forbidden unrecordable"))}, []string{recordingError, "Z I"}},
+		"refused parse": {[]round{upToReady(1, pa("", "forbidden unrecordable"), bi("", ""), sy)}, []string{recordingError, "Z I"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, p.connectRaw(t).play(t, c.script)); diff != "" {
@@ -163,19 +164,20 @@ func TestFunctionCall(t *testing.T) {
 	}
 }
 
-// TestRecheck: a statement whose versions are no longer in force is refused when it is used.
+// TestRecheck: when a prepared statement is run after the policy or the consents have changed, the decider checks it
+// again and may refuse it.
 func TestRecheck(t *testing.T) {
 	p := startProxy(t)
-	stale := func(*verdict.Verdict) *verdict.Verdict {
+	refuse := func(*verdict.Verdict) *verdict.Verdict {
 		return &verdict.Verdict{Original: "again", Refusal: sqlstate.New("0A000", sqlstate.ReasonStale, "cached plan must not change result type")}
 	}
-	other := func(v *verdict.Verdict) *verdict.Verdict {
+	changeText := func(v *verdict.Verdict) *verdict.Verdict {
 		w := *v
 		w.Text += " "
 		return &w
 	}
 	const refused = "E ERROR 0A000 cached plan must not change result type  @0"
-	for name, change := range map[string]func(*verdict.Verdict) *verdict.Verdict{"refused": stale, "another text": other} {
+	for name, change := range map[string]func(*verdict.Verdict) *verdict.Verdict{"refused": refuse, "another text": changeText} {
 		t.Run(name, func(t *testing.T) {
 			c := p.connectRaw(t)
 			c.play(t, []round{upToReady(1, pa("s", "SELECT 1 AS a"), de('S', "s"), sy), upToReady(1, bi("", "s"), ex("", 0), sy),
@@ -197,10 +199,11 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// TestRecheckOfStatementsRunByName: so is what a statement runs by name, whatever may be said of that statement itself.
+// TestRecheckOfStatementsRunByName: the same holds for a statement that EXECUTE runs, even if the EXECUTE itself would
+// be allowed.
 func TestRecheckOfStatementsRunByName(t *testing.T) {
 	p := startProxy(t)
-	for name, use := range map[string][]pgx3.FrontendMessage{
+	for name, messages := range map[string][]pgx3.FrontendMessage{
 		"EXECUTE":             {q("EXECUTE s")},
 		"EXECUTE of PREPARE":  {q("EXECUTE made")},
 		"FETCH":               {q("FETCH 1 FROM c")},
@@ -218,7 +221,7 @@ func TestRecheckOfStatementsRunByName(t *testing.T) {
 				}
 				return &verdict.Verdict{Original: "again", Refusal: sqlstate.New("0A000", sqlstate.ReasonStale, "cached plan must not change result type")}
 			})
-			got := c.play(t, []round{upToReady(1, use...)})
+			got := c.play(t, []round{upToReady(1, messages...)})
 			if !slices.Contains(got, "E ERROR 0A000 cached plan must not change result type  @0") || strings.Contains(strings.Join(got, "\n"), "D [") {
 				t.Errorf("%q", got)
 			}
@@ -226,7 +229,7 @@ func TestRecheckOfStatementsRunByName(t *testing.T) {
 	}
 }
 
-// TestRecords: each execution and each refusal has one record and one outcome, with the code that the client got.
+// TestRecords: each execution and each refusal has one record and one outcome, with the SQLSTATE that the client got.
 func TestRecords(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
@@ -234,7 +237,7 @@ func TestRecords(t *testing.T) {
 		upToReady(1, q("SELECT generate_series(1,3)")),
 		upToReady(1, q("SELECT 1/0")),
 		upToReady(1, q("SELECT forbidden")),
-		upToReady(1, pa("n", "SELECT generate_series(1,5)"), sy), // no execution
+		upToReady(1, pa("n", "SELECT generate_series(1,5)"), sy), // not executed here
 		upToReady(1, bi("", "n"), ex("", 2), ex("", 0), sy),
 		upToReady(1, pa("", "SELECT nope"), bi("", ""), ex("", 0), sy), // never executed
 		upToReady(1, pa("", "forbidden"), bi("", ""), ex("", 0), sy),
@@ -266,8 +269,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestRecordsNameTheExecutedStatement: the record of EXECUTE names the statement that the server runs under that name,
-// even while the name's PREPARE is not answered.
+// TestRecordsNameTheExecutedStatement: the record of EXECUTE contains the statement that the server runs under that
+// name, even while the PREPARE is not answered yet.
 func TestRecordsNameTheExecutedStatement(t *testing.T) {
 	p := startProxy(t)
 	for name, c := range map[string]struct {
@@ -323,11 +326,12 @@ func TestRecordsNameTheExecutedStatement(t *testing.T) {
 	}
 }
 
-// TestOutcomeOfUnansweredStatements: statements in flight when a session ends have an outcome in the record, too.
+// TestOutcomeOfUnansweredStatements: statements that are not answered when a session ends have an outcome in the
+// record, too.
 func TestOutcomeOfUnansweredStatements(t *testing.T) {
 	for name, options := range map[string][]func(*testProxy, *Config){
 		"sent":               nil,
-		"waiting to be sent": {withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) })}, // the proxy waits for a limited result
+		"waiting to be sent": {withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) })}, // the proxy waits for the end of a limited result
 	} {
 		t.Run(name, func(t *testing.T) { checkUnansweredOutcome(t, options...) })
 	}
@@ -366,7 +370,7 @@ func (j *fakeDecider) recordedTexts() []string {
 	return slices.Clone(j.recorded)
 }
 
-// typeRefuser is a fakeDecider that refuses what declares one type, wherever.
+// typeRefuser is a fakeDecider that refuses statements with a parameter declared as one type.
 type typeRefuser struct{ *fakeDecider }
 
 func (y *typeRefuser) DeclareParameters(_ context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
@@ -377,7 +381,7 @@ func (y *typeRefuser) DeclareParameters(_ context.Context, v *verdict.Verdict, t
 		Refusal: sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "not this type")}
 }
 
-// Every Parse that declares types has them judged, whatever its name and however many there are.
+// The decider is asked about the declared types of every Parse, whatever its name and the number of types.
 func TestDeclaredTypesAreJudged(t *testing.T) {
 	p := startProxy(t)
 	p.editRoute = func(r *Route) {

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// TestErrors: parts of an error that concern rows hidden from the client are not relayed; parts that help are.
+// TestErrors: parts of an error that may tell about rows hidden from the client are not relayed. Helpful parts are.
 func TestErrors(t *testing.T) {
 	p := startProxy(t)
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `
@@ -59,17 +59,17 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := p.connectRaw(t)
-	type shown struct{ code, message, detail, hint string }
-	const held = withheldText
+	type relayedError struct{ code, message, detail, hint string }
+	const withheldMessage = withheldText
 	const heldHint = withheldHint
-	deferrable := shown{"55000", "ON CONFLICT does not support deferrable unique constraints", "",
+	deferrable := relayedError{"55000", "ON CONFLICT does not support deferrable unique constraints", "",
 		"A key of the table is DEFERRABLE, which only its owner can change. Name the columns of another key behind ON CONFLICT, or leave it out."}
-	noSchema := shown{"3F000", `schema "nowhere" does not exist`, "", ""}
+	noSchema := relayedError{"3F000", `schema "nowhere" does not exist`, "", ""}
 	if pgtest.Binaries().Major >= 16 {
-		noSchema = shown{"42P01", `relation "nowhere.t" does not exist`, "", ""}
+		noSchema = relayedError{"42P01", `relation "nowhere.t" does not exist`, "", ""}
 	}
-	for text, want := range map[string]shown{
-		// 23, 44: what collides is not told
+	for text, want := range map[string]relayedError{
+		// classes 23 and 44: the values that collide are not relayed
 		"INSERT INTO keyed VALUES (1, 'x')":   {"23505", "the row collides with another one", "", errorRuleFor("23505", "").hint},
 		"INSERT INTO keyed VALUES (2, 'bad')": {"23514", "the row violates a check of the database", "", errorRuleFor("23514", "").hint},
 		"INSERT INTO keyed VALUES (NULL, 'x')": {
@@ -85,20 +85,20 @@ func TestErrors(t *testing.T) {
 		"INSERT INTO deferred VALUES (1) ON CONFLICT DO NOTHING": deferrable,
 		"INSERT INTO deferred VALUES (2) ON CONFLICT DO NOTHING": deferrable, // independent of the rows in the table
 		"INSERT INTO deferred VALUES (2) ON CONFLICT ON CONSTRAINT deferred_id_key DO UPDATE SET marker = 1": deferrable,
-		// what a function or a trigger says
-		"SELECT tell()":     {"P0001", held, "", heldHint},
+		// errors that a function or a trigger raises
+		"SELECT tell()":     {"P0001", withheldMessage, "", heldHint},
 		"SELECT deny()":     {"42501", "permission denied", "", errorRuleFor("42501", "").hint},
-		"SELECT division()": {"ZZ999", held, "", heldHint},
-		"SELECT 'MARKER'::text FROM (SELECT fails_inside()) x": {"22P02", held, "", heldHint},
-		"SELECT sql_inside()":                {"22P02", held, "", heldHint},
-		"INSERT INTO triggered VALUES ('x')": {"22P02", held, "", heldHint},
+		"SELECT division()": {"ZZ999", withheldMessage, "", heldHint},
+		"SELECT 'MARKER'::text FROM (SELECT fails_inside()) x": {"22P02", withheldMessage, "", heldHint},
+		"SELECT sql_inside()":                {"22P02", withheldMessage, "", heldHint},
+		"INSERT INTO triggered VALUES ('x')": {"22P02", withheldMessage, "", heldHint},
 		"SELECT lies('40001')":               {"40001", "could not serialize access", "", "The transaction might succeed if retried."},
 		"SELECT lies('57014')":               {"57014", "canceling statement", "", "Try again later."},
 		"SELECT lies('53100')":               {"53100", resourcesText, "", resourcesHint},
 		"SELECT lies('55P03')":               {"55P03", "could not obtain a lock", "", "Try again later."},
-		"SELECT lies('42601')":               {"42601", held, "", heldHint},
-		"SELECT lies('XX000')":               {"XX000", held, "", heldHint},
-		// rights
+		"SELECT lies('42601')":               {"42601", withheldMessage, "", heldHint},
+		"SELECT lies('XX000')":               {"XX000", withheldMessage, "", heldHint},
+		// errors about rights
 		"SELECT extract('x', 1)": {"42601", `syntax error at or near ","`, "", ""},
 		"SELECT pg_catalog.lower(1)": {
 			"42883", "function pg_catalog.lower(integer) does not exist",
@@ -108,14 +108,14 @@ func TestErrors(t *testing.T) {
 			"", "No function matches the given name and argument types. You might need to add explicit type casts."},
 		"SELECT * FROM secret":                  {"42501", "permission denied", "", errorRuleFor("42501", "").hint},
 		"SELECT * FROM pgconsent.keys":          {"42501", "permission denied", "", errorRuleFor("42501", "").hint},
-		"SELECT * FROM pgconsent_rows.memories": {"42P01", held, "", heldHint},
-		// the client's own text and values
+		"SELECT * FROM pgconsent_rows.memories": {"42P01", withheldMessage, "", heldHint},
+		// errors about the client's own text and values
 		"SELECT 'x'::int":         {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
 		"SELECT t::int FROM mine": {"22P02", `invalid input syntax for type integer: "seen"`, "", ""},
 		"SELECT 'x'::uuid":        {"22P02", `invalid input syntax for type uuid: "x"`, "", ""},
 		"SELECT '{\"a\"'::json":   {"22P02", "invalid input syntax for type json", "The input string ended unexpectedly.", ""},
 		"SELECT 1/0":              {"22012", "division by zero", "", ""},
-		// what is computed as a row is written; what the text has passes
+		// errors about values that are computed while a row is written; values in the text are relayed
 		"INSERT INTO mine SELECT t::int FROM mine":                              {"22P02", computedText, "", computedHint},
 		"UPDATE mine SET t = (t || 'x')::int":                                   {"22P02", computedText, "", computedHint},
 		"WITH x AS (DELETE FROM mine RETURNING t) SELECT t::int FROM x":         {"22P02", computedText, "", computedHint},
@@ -174,7 +174,7 @@ func TestErrors(t *testing.T) {
 		for _, messages := range rounds {
 			c.send(t, messages...)
 			var e *pgx3.ErrorResponse
-			for ready := false; !ready; {
+			for isReady := false; !isReady; {
 				m, err := c.frontend.Receive()
 				if err != nil {
 					t.Fatal(err)
@@ -186,7 +186,7 @@ func TestErrors(t *testing.T) {
 					response := *m
 					e = &response
 				case *pgx3.ReadyForQuery:
-					ready = true
+					isReady = true
 				}
 			}
 			c.play(t, []round{upToReady(1, cl('S', "s"), sy)})
@@ -194,7 +194,7 @@ func TestErrors(t *testing.T) {
 				t.Errorf("%s: no error", text)
 				continue
 			}
-			if got := (shown{e.Code, e.Message, e.Detail, e.Hint}); got != want {
+			if got := (relayedError{e.Code, e.Message, e.Detail, e.Hint}); got != want {
 				t.Errorf("%s:\n got %+v\nwant %+v", text, got, want)
 			}
 			if e.Where+e.SchemaName+e.TableName+e.ColumnName+e.DataTypeName+e.ConstraintName+e.File+e.Routine+
@@ -205,7 +205,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestWritesByName: an error of a write run by EXECUTE is treated like that of a direct write.
+// TestWritesByName: an error of a write that EXECUTE runs is treated like that of a direct write.
 func TestWritesByName(t *testing.T) {
 	c := startProxy(t).connectRaw(t)
 	c.play(t, []round{upToReady(1, q("CREATE TEMP TABLE named (t text)")),
@@ -226,7 +226,7 @@ func TestWritesByName(t *testing.T) {
 // readError returns the last error before ReadyForQuery.
 func (p *peer) readError(t *testing.T) *pgx3.ErrorResponse {
 	t.Helper()
-	var last *pgx3.ErrorResponse
+	var lastResponse *pgx3.ErrorResponse
 	for {
 		m, err := p.frontend.Receive()
 		if err != nil {
@@ -235,15 +235,15 @@ func (p *peer) readError(t *testing.T) *pgx3.ErrorResponse {
 		switch m := m.(type) {
 		case *pgx3.ErrorResponse:
 			response := *m
-			last = &response
+			lastResponse = &response
 		case *pgx3.ReadyForQuery:
-			return last
+			return lastResponse
 		}
 	}
 }
 
-// A foreign table that is a file is read as COPY reads: a row that is none is quoted, whoever's it is. In a COPY of the
-// client's own its line is the client's.
+// A foreign table over a file is read by COPY's code, whose error quotes a malformed row, whoever may see that row. The
+// quote is not relayed. In a COPY of the client's own, the line is the client's, and is relayed.
 func TestErrorsOfForeignTables(t *testing.T) {
 	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")
@@ -276,7 +276,7 @@ func TestErrorsOfForeignTables(t *testing.T) {
 	}
 }
 
-// The text of an error does not depend on whether the server uses parallel workers, which it does with large tables.
+// Large tables make the server use parallel workers. The error text is the same with and without them.
 func TestErrorsOfParallelWorkers(t *testing.T) {
 	p := startProxy(t)
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE TABLE wide AS SELECT 'seen' AS t FROM generate_series(1, 5000);
@@ -341,8 +341,8 @@ func TestPosition(t *testing.T) {
 	}
 }
 
-// TestBytesOfACopyThatAreNoText: the message is PostgreSQL's, since the bytes are the client's own. Bytes that the
-// statement computes are told as any other value that does not fit.
+// TestBytesOfACopyThatAreNoText: for invalid bytes in COPY data PostgreSQL's message is relayed, since the client sent
+// them. Invalid bytes that the statement computes are treated as any other value that does not fit.
 func TestBytesOfACopyThatAreNoText(t *testing.T) {
 	c := startProxy(t).connectRaw(t)
 	c.play(t, []round{upToReady(1, q("CREATE TEMP TABLE copied (t text)"))})

@@ -11,14 +11,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// round is what a client sends at once, and how many messages of a type it then waits for.
+// round is a number of messages that a client sends at once, and how many answers of a type it then waits for.
 type round struct {
-	send  []pgx3.FrontendMessage
-	until byte
-	count int
+	send        []pgx3.FrontendMessage
+	awaitedType byte
+	count       int
 }
 
-// upToReady sends and waits for n ReadyForQuery.
+// upToReady returns a round that waits for n ReadyForQuery.
 func upToReady(n int, m ...pgx3.FrontendMessage) round { return round{m, 'Z', n} }
 
 func q(text string) pgx3.FrontendMessage { return &pgx3.Query{String: text} }
@@ -50,7 +50,7 @@ var (
 	fl = &pgx3.Flush{}
 )
 
-// play runs a script and writes down what comes back.
+// play runs a script and returns a transcript of the answers.
 func (p *peer) play(t testing.TB, script []round) []string {
 	t.Helper()
 	var out []string
@@ -64,7 +64,7 @@ func (p *peer) play(t testing.TB, script []round) []string {
 			}
 			line, typ := transcribe(m)
 			out = append(out, line)
-			if typ == r.until {
+			if typ == r.awaitedType {
 				n++
 			}
 		}
@@ -144,9 +144,9 @@ var scripts = map[string][]round{
 	"named": {
 		upToReady(1, pa("s", "SELECT $1::text", 25), de('S', "s"), sy),
 		upToReady(1, bi("", "s", "x"), ex("", 0), sy),
-		upToReady(1, pa("s", "SELECT 2"), sy), // exists
+		upToReady(1, pa("s", "SELECT 2"), sy), // the name exists already
 		upToReady(1, bi("", "s", "y"), ex("", 0), cl('S', "s"), sy),
-		upToReady(1, bi("", "s", "z"), ex("", 0), sy), // gone
+		upToReady(1, bi("", "s", "z"), ex("", 0), sy), // the statement no longer exists
 		upToReady(1, pa("s", "SELECT 3"), bi("", "s"), ex("", 0), sy),
 		upToReady(1, cl('S', "never was"), cl('P', "neither"), sy),
 	},
@@ -193,10 +193,10 @@ var scripts = map[string][]round{
 		upToReady(1, q("EXECUTE a ('x')")),
 		upToReady(1, bi("", "a", "1"), de('P', ""), ex("", 0), sy), // by messages of the extended protocol
 		upToReady(1, de('S', "a"), sy),
-		upToReady(1, q("PREPARE a AS SELECT 2")), // exists
-		upToReady(1, pa("a", "SELECT 2"), sy),    // it exists for Parse, too
+		upToReady(1, q("PREPARE a AS SELECT 2")), // the name exists already
+		upToReady(1, pa("a", "SELECT 2"), sy),    // the name exists for Parse, too
 		upToReady(1, cl('S', "a"), sy),
-		upToReady(1, q("EXECUTE a (1)")), // gone
+		upToReady(1, q("EXECUTE a (1)")), // the statement no longer exists
 		upToReady(1, q("PREPARE a AS SELECT 'new'")), upToReady(1, q("EXECUTE a")), upToReady(1, q("DEALLOCATE a")), upToReady(1, bi("", "a"), sy),
 		upToReady(1, q("PREPARE b AS SELECT nope")), upToReady(1, q("EXECUTE b")),
 		upToReady(1, q("PREPARE "+strings.Repeat("n", 61)+" AS SELECT 1")), upToReady(1, q("PREPARE "+strings.Repeat("n", 61)+" AS SELECT 1")),
@@ -227,7 +227,7 @@ var scripts = map[string][]round{
 		upToReady(2, pa("", "SELECT nope"), q("PREPARE z AS SELECT 5"), bi("", "z"), sy, bi("", "z"), sy),
 	},
 	"cursors": {
-		upToReady(1, q("DECLARE c CURSOR FOR SELECT 1")), // no transaction
+		upToReady(1, q("DECLARE c CURSOR FOR SELECT 1")), // outside a transaction
 		upToReady(1, q("BEGIN")), upToReady(1, q("DECLARE c SCROLL CURSOR FOR SELECT * FROM generate_series(1, 9)")),
 		upToReady(1, q("FETCH c")), upToReady(1, q("FETCH NEXT FROM c")), upToReady(1, q("FETCH 2 FROM c")), upToReady(1, q("FETCH FORWARD 2 IN c")),
 		upToReady(1, q("FETCH PRIOR FROM c")), upToReady(1, q("FETCH BACKWARD 2 FROM c")), upToReady(1,
@@ -292,7 +292,7 @@ var scripts = map[string][]round{
 		upToReady(1, pa("a", "SELECT 1"), pa("", "SELECT 'unnamed'"), pa("d", "DISCARD ALL"), sy),
 		upToReady(1, bi("", "d"), ex("", 0), bi("", ""), ex("", 0), pa("b", "SELECT 2"), bi("", "b"), ex("", 0), sy),
 		upToReady(1, bi("", "a"), sy), upToReady(1, bi("", "b"), ex("", 0), sy),
-		upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0), bi("", "b"), ex("", 0), sy), // gone
+		upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0), bi("", "b"), ex("", 0), sy), // the statement no longer exists
 		upToReady(1, pa("", "SELECT 3"), bi("p", ""), pa("", "DISCARD ALL"), bi("", ""), ex("", 0), ex("p", 0), sy),
 		upToReady(1, pa("", "DISCARD ALL"), bi("p", ""), ex("p", 0), cl('P', "p"), ex("p", 0), sy),
 		upToReady(1, withSync(executions("DISCARD ALL", "SELECT 4", "SELECT 5"))...),
@@ -440,7 +440,7 @@ func playScripts(t *testing.T, p *testProxy, normalize func([]string) []string) 
 	}
 }
 
-// TestScriptsOneByteAtATime is TestScripts with the worst of all networks between the client and the proxy.
+// TestScriptsOneByteAtATime is TestScripts with a network that delivers the client's bytes one at a time.
 func TestScriptsOneByteAtATime(t *testing.T) {
 	p := startProxy(t)
 	for _, name := range []string{"named", "error skips to sync", "flush", "row limits", "copy messages astray"} {
@@ -456,7 +456,7 @@ func TestScriptsOneByteAtATime(t *testing.T) {
 	}
 }
 
-// byteWriter writes byte by byte.
+// byteWriter writes one byte per Write.
 type byteWriter struct {
 	writer interface{ Write([]byte) (int, error) }
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// renewingSeals is a fakeDecider whose seal is renewed when the test says so, and whose statements are under row
-// security.
+// renewingSeals is a fakeDecider whose seal is due for renewal when the test says so, and whose statements run under
+// row security.
 type renewingSeals struct {
 	*fakeDecider
 	isDue *atomic.Bool
@@ -31,26 +31,26 @@ func (r *renewingSeals) Decide(ctx context.Context, text string, p verdict.Proto
 	return v
 }
 
-// Texts that are prepared by a name say so to row policies. Plans that hold the seal are made anew with a new one in a
-// session that runs many, and left alone in others.
+// A statement that the proxy prepares has a mark in its text, which row policies can see. A cached plan contains the
+// seal. After a renewal the proxy prepares a statement again if the session has run it often, and leaves others alone.
 func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 	p := startProxy(t)
-	var due atomic.Bool
+	var isDue atomic.Bool
 	p.editRoute = func(r *Route) {
 		openDecider := r.Open
-		r.Upstream.StatementCache = 0 // cached statements are prepared by a name
+		r.Upstream.StatementCache = 0 // cached statements would have names of the proxy
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &renewingSeals{d.(*fakeDecider), &due}, err
+			return &renewingSeals{d.(*fakeDecider), &isDue}, err
 		}
 	}
-	// The planner evaluates it, as it does what row policies ask.
+	// The planner evaluates this function early, as it does the functions in row policies.
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE FUNCTION planned_under() RETURNS text
 		LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN current_setting('pgconsent.seal'); END $$`); err != nil {
 		t.Fatal(err)
 	}
 	conn := p.connect(t).PgConn()
-	answer := func(r *pgconn.ResultReader) string {
+	firstValue := func(r *pgconn.ResultReader) string {
 		t.Helper()
 		result := r.Read()
 		if result.Err != nil {
@@ -62,48 +62,48 @@ func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 	if _, err := conn.Prepare(t.Context(), "text", text, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := answer(conn.ExecPrepared(t.Context(), "text", nil, nil, nil)); got != text+verdict.PreparedMark {
+	if got := firstValue(conn.ExecPrepared(t.Context(), "text", nil, nil, nil)); got != text+verdict.PreparedMark {
 		t.Errorf("a prepared text is %q", got)
 	}
-	if got := answer(conn.ExecParams(t.Context(), text, nil, nil, nil, nil)); got != text {
+	if got := firstValue(conn.ExecParams(t.Context(), text, nil, nil, nil, nil)); got != text {
 		t.Errorf("a text without a name is %q", got)
 	}
-	// The mark may become part of a comment at the end.
+	// Where the text ends in a comment, the mark may become part of it.
 	if _, err := conn.Prepare(t.Context(), "comment", text+" -- of the client", nil); err != nil {
 		t.Fatal(err)
 	}
-	got := answer(conn.ExecPrepared(t.Context(), "comment", nil, nil, nil))
+	got := firstValue(conn.ExecPrepared(t.Context(), "comment", nil, nil, nil))
 	if !strings.HasSuffix(got, "-- of the client"+verdict.PreparedMark) {
 		t.Errorf("a prepared text with a comment is %q", got)
 	}
-	const under = "SELECT planned_under(), current_setting('pgconsent.seal')"
-	if _, err := conn.Prepare(t.Context(), "under", under, nil); err != nil {
+	const plannedUnderSQL = "SELECT planned_under(), current_setting('pgconsent.seal')"
+	if _, err := conn.Prepare(t.Context(), "under", plannedUnderSQL, nil); err != nil {
 		t.Fatal(err)
 	}
-	run := func(times int) (planned, current string) {
+	run := func(times int) (plannedSeal, current string) {
 		t.Helper()
 		for range times {
 			result := conn.ExecPrepared(t.Context(), "under", nil, nil, nil).Read()
 			if result.Err != nil {
 				t.Fatal(result.Err)
 			}
-			planned, current = string(result.Rows[0][0]), string(result.Rows[0][1])
+			plannedSeal, current = string(result.Rows[0][0]), string(result.Rows[0][1])
 		}
-		return planned, current
+		return plannedSeal, current
 	}
 	for i, c := range []struct {
-		runs             int
-		planned, current string
+		runs                 int
+		plannedSeal, current string
 	}{
 		{3, "seal 1", "seal 1"},
-		{maxPreparedRuns, "seal 1", "seal 2"}, // before it, few runs
+		{maxPreparedRuns, "seal 1", "seal 2"}, // before the renewal, the statement ran few times
 		{3, "seal 3", "seal 3"},
 		{3, "seal 3", "seal 4"},
 	} {
-		planned, current := run(c.runs)
-		if planned != c.planned || current != c.current {
-			t.Errorf("%d: planned under %q and run under %q, want %q and %q", i, planned, current, c.planned, c.current)
+		plannedSeal, current := run(c.runs)
+		if plannedSeal != c.plannedSeal || current != c.current {
+			t.Errorf("%d: planned under %q and run under %q, want %q and %q", i, plannedSeal, current, c.plannedSeal, c.current)
 		}
-		due.Store(true)
+		isDue.Store(true)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestPgx runs the modes of the driver.
+// TestPgx runs queries in each query mode of the driver pgx.
 func TestPgx(t *testing.T) {
 	p := startProxy(t)
 	conn := p.connect(t)
@@ -54,14 +54,14 @@ func TestPgx(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nested, err := tx.Begin(t.Context())
+	nestedTx, err := tx.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nested.Exec(t.Context(), "SELECT forbidden"); !errors.As(err, &pg) || pg.Code != "42501" {
+	if _, err := nestedTx.Exec(t.Context(), "SELECT forbidden"); !errors.As(err, &pg) || pg.Code != "42501" {
 		t.Error(err)
 	}
-	if err := nested.Rollback(t.Context()); err != nil {
+	if err := nestedTx.Rollback(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := tx.Exec(t.Context(), "SELECT 1"); err != nil {
@@ -84,7 +84,7 @@ func TestPgx(t *testing.T) {
 	}
 }
 
-// requireTool finds a program of PostgreSQL's, or skips.
+// requireTool returns the path of a PostgreSQL client program, or skips the test.
 func requireTool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -142,8 +142,8 @@ four
 	}
 }
 
-// TestSealRenewal: a seal is renewed between transactions only, in front of the next statement, which the client does
-// not notice.
+// TestSealRenewal: the proxy renews a seal only between transactions, before the next statement. The client does not
+// notice.
 func TestSealRenewal(t *testing.T) {
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
 	c := p.connectRaw(t)
@@ -154,10 +154,10 @@ func TestSealRenewal(t *testing.T) {
 		upToReady(1, bi("", ""), ex("", 0), sy), // the statement without a name is still there
 		upToReady(1, q("BEGIN")),
 		upToReady(1, q(show)),
-		upToReady(1, q(show)), // not inside a transaction
+		upToReady(1, q(show)), // no renewal inside a transaction
 		upToReady(1, q("COMMIT")),
 		upToReady(1, q(show)),
-		upToReady(3, q(show), q(show), q(show)), // one batch
+		upToReady(3, q(show), q(show), q(show)), // one renewal for the batch
 	})
 	want := []string{"T s:25:0", `D ["seal 2"]`, "C SELECT 1", "Z I", "1", "Z I", "2", `D ["seal 4"]`, "C SELECT 1", "Z I", "C BEGIN", "Z T",
 		"T s:25:0", `D ["seal 5"]`, "C SELECT 1", "Z T", "T s:25:0", `D ["seal 5"]`, "C SELECT 1", "Z T", "C COMMIT", "Z I",
@@ -168,7 +168,7 @@ func TestSealRenewal(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	// Without a Sync the server may keep its answers back: there is no waiting for them, and no renewal.
+	// Without a Sync the server may not send its answers yet. The proxy does not wait for them, and does not renew.
 	got = c.play(t, []round{
 		{[]pgx3.FrontendMessage{pa("", show), bi("", ""), fl}, '2', 1},
 		{[]pgx3.FrontendMessage{ex("", 0), fl}, 'C', 1},
@@ -184,7 +184,8 @@ func TestSealRenewal(t *testing.T) {
 	}
 }
 
-// TestSealNames: the client may use the names of the proxy's own statement and portal; they are not the same.
+// TestSealNames: the proxy has a prepared statement and a portal of its own. A client may use the same names for
+// different objects.
 func TestSealNames(t *testing.T) {
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
 	c := p.connectRaw(t)
@@ -205,7 +206,8 @@ func TestSealNames(t *testing.T) {
 	}
 }
 
-// TestSealAfterDeallocateAll: the client takes the proxy's own statement away, which does not matter.
+// TestSealAfterDeallocateAll: a client's DEALLOCATE ALL also removes the proxy's own prepared statement. The session
+// goes on.
 func TestSealAfterDeallocateAll(t *testing.T) {
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
 	c := p.connectRaw(t)
@@ -219,7 +221,7 @@ func TestSealAfterDeallocateAll(t *testing.T) {
 	}
 }
 
-// TestDeallocateFrees: deallocated statements no longer count against the bounds of a session.
+// TestDeallocateFrees: deallocated statements no longer count against the limits of a session.
 func TestDeallocateFrees(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
@@ -236,8 +238,9 @@ func TestDeallocateFrees(t *testing.T) {
 	}
 }
 
-// TestForgottenInUse: statements go, by the answers, while the client still binds them. It is for the race detector.
-func TestForgottenInUse(t *testing.T) {
+// TestStatementsForgottenWhileInUse: prepared statements are forgotten as answers arrive, while the client still binds
+// them. It is for the race detector.
+func TestStatementsForgottenWhileInUse(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
 	for range 200 {
@@ -249,7 +252,7 @@ func TestForgottenInUse(t *testing.T) {
 	}
 }
 
-// TestSealFails: nothing runs under a seal that could not be renewed.
+// TestSealFails: no statement runs if its seal could not be renewed.
 func TestSealFails(t *testing.T) {
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
 	c := p.connectRaw(t)
@@ -283,17 +286,17 @@ func TestCancel(t *testing.T) {
 		if len(cancelKey) != 4+length {
 			t.Fatalf("%s: the secret of the key has %d bytes", version, len(cancelKey)-4)
 		}
-		// A key that nobody has does nothing, nor does one that is right but for one bit, wherever that is, or for its length.
-		others := [][]byte{cancelKey[:len(cancelKey)-1], cancelKey[:4], append(slices.Clone(cancelKey), 0), append(slices.Clone(cancelKey), cancelKey[4:]...)}
+		// A wrong cancel key does nothing, nor does the right one with one bit changed or with another length.
+		wrongKeys := [][]byte{cancelKey[:len(cancelKey)-1], cancelKey[:4], append(slices.Clone(cancelKey), 0), append(slices.Clone(cancelKey), cancelKey[4:]...)}
 		for bit := range 8 * len(cancelKey) {
-			other := slices.Clone(cancelKey)
-			other[bit/8] ^= 1 << (bit % 8)
-			others = append(others, other)
+			wrongKey := slices.Clone(cancelKey)
+			wrongKey[bit/8] ^= 1 << (bit % 8)
+			wrongKeys = append(wrongKeys, wrongKey)
 		}
-		for _, other := range others {
+		for _, wrongKey := range wrongKeys {
 			nc := p.dial(t)
-			_, _ = nc.Write(append([]byte{0, 0, 0, byte(8 + len(other)), 4, 210, 22, 46}, other...))
-			if frontend := pgx3.NewFrontend(nc, nil); len(other) >= 8 {
+			_, _ = nc.Write(append([]byte{0, 0, 0, byte(8 + len(wrongKey)), 4, 210, 22, 46}, wrongKey...))
+			if frontend := pgx3.NewFrontend(nc, nil); len(wrongKey) >= 8 {
 				if m, err := frontend.Receive(); err == nil {
 					t.Errorf("a cancel request was answered: %T", m)
 				}
@@ -344,50 +347,50 @@ func TestPsqlCancel(t *testing.T) {
 func TestDrain(t *testing.T) {
 	tier.All(t)
 	p := startProxy(t)
-	idle, busy, inTx, login := p.connectRaw(t), p.connectRaw(t), p.connectRaw(t), p.dial(t)
-	inTx.play(t, []round{upToReady(1, q("BEGIN"))})
-	busy.send(t, q("SELECT pg_sleep(1), 1 AS a"))
+	idleConn, busyConn, connInTx, loginConn := p.connectRaw(t), p.connectRaw(t), p.connectRaw(t), p.dial(t)
+	connInTx.play(t, []round{upToReady(1, q("BEGIN"))})
+	busyConn.send(t, q("SELECT pg_sleep(1), 1 AS a"))
 	p.awaitRunning(t, "pg_sleep(1)")
-	stopped := make(chan error, 1)
+	serveResult := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 		defer cancel()
-		stopped <- p.server.Shutdown(ctx)
+		serveResult <- p.server.Shutdown(ctx)
 	}()
-	if e := idle.readLastError(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
+	if e := idleConn.readLastError(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
 		t.Errorf("idle: %+v", e)
 	}
-	late := p.loginOver(t, login) // It was accepted before, so it is answered once.
-	if got := late.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
+	latePeer := p.loginOver(t, loginConn) // accepted before the drain, so it gets one answer
+	if got := latePeer.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
 		t.Errorf("login: %q", got)
 	}
-	if e := late.readLastError(); e == nil || e.Code != "57P01" {
+	if e := latePeer.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("login: %+v", e)
 	}
-	got := busy.play(t, []round{{nil, 'Z', 1}})
+	got := busyConn.play(t, []round{{nil, 'Z', 1}})
 	if got[len(got)-2] != "C SELECT 1" {
 		t.Errorf("busy: %q", got)
 	}
-	if e := busy.readLastError(); e == nil || e.Code != "57P01" {
+	if e := busyConn.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("busy: %+v", e)
 	}
 	select {
-	case <-stopped:
+	case <-serveResult:
 		t.Error("a transaction was not waited for")
 	case <-time.After(100 * time.Millisecond):
 	}
-	if got := inTx.play(t, []round{upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
+	if got := connInTx.play(t, []round{upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
 		t.Errorf("in transaction: %q", got)
 	}
-	if e := inTx.readLastError(); e == nil || e.Code != "57P01" {
+	if e := connInTx.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("in transaction: %+v", e)
 	}
-	if err := <-stopped; err != nil {
+	if err := <-serveResult; err != nil {
 		t.Error(err)
 	}
 }
 
-// slowListener returns a connection that it has accepted only when the server drains.
+// slowListener returns an accepted connection only after the server has begun to drain.
 type slowListener struct {
 	net.Listener
 	p        *testProxy
@@ -403,48 +406,49 @@ func (l slowListener) Accept() (net.Conn, error) {
 	return nc, err
 }
 
-// TestDrainWhileAccepting: a client whose connection was accepted as a drain began is answered once, as one is that was
-// logging in.
+// TestDrainWhileAccepting: a client whose connection was accepted just before a drain is answered once, like a client
+// that was logging in.
 func TestDrainWhileAccepting(t *testing.T) {
-	var accepted atomic.Bool
+	var hasAccepted atomic.Bool
 	p := startProxy(t, func(p *testProxy, _ *Config) {
-		p.listen = func(l net.Listener) net.Listener { return slowListener{l, p, &accepted} }
+		p.listen = func(l net.Listener) net.Listener { return slowListener{l, p, &hasAccepted} }
 	})
 	nc := p.dial(t)
-	eventually(t, "the connection is accepted", accepted.Load)
-	stopped := make(chan error, 1)
-	go func() { stopped <- p.server.Shutdown(context.Background()) }()
-	late := p.loginOver(t, nc)
-	if got := late.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
+	eventually(t, "the connection is accepted", hasAccepted.Load)
+	serveResult := make(chan error, 1)
+	go func() { serveResult <- p.server.Shutdown(context.Background()) }()
+	latePeer := p.loginOver(t, nc)
+	if got := latePeer.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
 		t.Errorf("it was answered %q", got)
 	}
-	if e := late.readLastError(); e == nil || e.Code != "57P01" {
+	if e := latePeer.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("it was told %+v", e)
 	}
-	if err := <-stopped; err != nil {
+	if err := <-serveResult; err != nil {
 		t.Error(err)
 	}
 }
 
 func TestDrainDeadline(t *testing.T) {
 	p := startProxy(t)
-	busy := p.connectRaw(t)
-	busy.send(t, q("SELECT pg_sleep(600)"))
+	busyConn := p.connectRaw(t)
+	busyConn.send(t, q("SELECT pg_sleep(600)"))
 	eventually(t, "recorded", func() bool { return len(p.lastDecider().recordedTexts()) > 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	if err := p.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if e := busy.readLastError(); e == nil || e.Code != "57P01" {
+	if e := busyConn.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("got %+v", e)
 	}
 }
 
-// TestServerDies: one session's server process is terminated, or killed with a message half sent.
+// TestServerDies: the server process of one session is terminated, or killed in the middle of a message. The other
+// sessions go on.
 func TestServerDies(t *testing.T) {
 	p := startProxy(t)
-	other := p.connect(t)
+	otherConn := p.connect(t)
 	admin := p.db.Connect(t, "postgres")
 	for _, text := range []string{"", "SELECT pg_sleep(600)", "SELECT repeat('x', 1000) FROM generate_series(1, 100000000)"} {
 		c := p.connectRaw(t)
@@ -460,15 +464,15 @@ func TestServerDies(t *testing.T) {
 			t.Errorf("%q: %+v", text, e)
 		}
 	}
-	if err := other.Ping(t.Context()); err != nil {
+	if err := otherConn.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestServerVanishes: the connection to the server ends without a word.
+// TestServerVanishes: the connection to the server ends without an error message.
 func TestServerVanishes(t *testing.T) {
 	p := startProxy(t)
-	other := p.connect(t)
+	otherConn := p.connect(t)
 	c := p.connectRaw(t)
 	c.send(t, q("SELECT pg_sleep(600)"))
 	eventually(t, "recorded", func() bool { return len(p.lastDecider().recordedTexts()) > 0 })
@@ -482,14 +486,14 @@ func TestServerVanishes(t *testing.T) {
 	if e := c.readLastError(); e == nil || e.Code != "08006" || e.Severity != "FATAL" || e.Hint == "" {
 		t.Errorf("got %+v", e)
 	}
-	if err := other.Ping(t.Context()); err != nil {
+	if err := otherConn.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestPanic(t *testing.T) {
 	p := startProxy(t)
-	other := p.connect(t)
+	otherConn := p.connect(t)
 	c := p.connectRaw(t)
 	c.send(t, q("SELECT 'panicking secret'"))
 	if e := c.readLastError(); e == nil || e.Code != "XX000" || e.Severity != "FATAL" {
@@ -498,12 +502,12 @@ func TestPanic(t *testing.T) {
 	if log := p.log.String(); !strings.Contains(log, "panic in a session") || strings.Contains(log, "panicking") {
 		t.Errorf("log: %s", log)
 	}
-	if err := other.Ping(t.Context()); err != nil {
+	if err := otherConn.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestSlowClient: a client that does not read holds up nobody, and nothing of it is left when it goes.
+// TestSlowClient: a client that does not read delays no other, and nothing of it is left after it disconnects.
 func TestSlowClient(t *testing.T) {
 	for name, option := range map[string]func(*testProxy, *Config){"session": withDecider(nil), "transaction": withPool(2)} {
 		t.Run(name, func(t *testing.T) {
@@ -524,8 +528,8 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// TestManyMessagesWithoutReading: the number of messages in flight of a client is bounded, and the bound does not block
-// for good.
+// TestManyMessagesWithoutReading: the number of a client's unanswered messages is limited, and a client at the limit is
+// not blocked forever.
 func TestManyMessagesWithoutReading(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
@@ -582,15 +586,15 @@ func TestTooManyPortals(t *testing.T) {
 func TestTerminate(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
-	// Messages before the end are answered.
+	// Messages before the Terminate are answered.
 	c.send(t, q("SELECT pg_sleep(0.1), 1 AS a"), &pgx3.Terminate{})
 	if got := c.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
 	}
-	// Also where a group is open behind it.
-	idle := p.connectRaw(t)
-	idle.send(t, pa("", "SELECT pg_sleep(0.1), 1 AS a"), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), &pgx3.Terminate{})
-	if got := idle.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
+	// They are also answered where a group without a Sync follows.
+	idleConn := p.connectRaw(t)
+	idleConn.send(t, pa("", "SELECT pg_sleep(0.1), 1 AS a"), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), &pgx3.Terminate{})
+	if got := idleConn.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
 	}
 	halfOpen := p.connectRaw(t)
@@ -601,8 +605,9 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestPortalOfAFailedQuery: a Query that fails in a transaction leaves a portal without a name whose statements are
-// freed already. PostgreSQL reads them where it is asked to run it, and may crash; it is not asked.
+// TestPortalOfAFailedQuery: a Query that fails in a transaction leaves an unnamed portal whose statements PostgreSQL
+// has freed. Running that portal would read freed memory and may crash the server, so the proxy does not send such an
+// Execute.
 func TestPortalOfAFailedQuery(t *testing.T) {
 	p := startProxy(t)
 	for name, script := range map[string][]round{

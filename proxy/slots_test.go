@@ -11,20 +11,20 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestPlaces: an agent may have a number of sessions, and all agents together another number. One more session is
-// refused with that reason, and a place is free again when a session has ended. Owners are not counted.
-func TestPlaces(t *testing.T) {
+// TestSessionCountsAreLimited: the number of sessions is limited for each agent, and for all agents together. One more
+// session is refused with that reason, until another one ends. Owners are not counted.
+func TestSessionCountsAreLimited(t *testing.T) {
 	for name, c := range map[string]struct {
-		of, maximum int
-		message     string
+		sessionsPerAgent, maximum int
+		message                   string
 	}{
-		"of one":  {of: 2, message: `too many connections for agent "` + agentName + `"`},
+		"of one":  {sessionsPerAgent: 2, message: `too many connections for agent "` + agentName + `"`},
 		"of all":  {maximum: 2, message: "sorry, too many clients already"},
-		"of both": {of: 2, maximum: 3, message: `too many connections for agent "` + agentName + `"`},
+		"of both": {sessionsPerAgent: 2, maximum: 3, message: `too many connections for agent "` + agentName + `"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startProxy(t, func(p *testProxy, cfg *Config) {
-				p.editRoute = func(r *Route) { r.Sessions = c.of }
+				p.editRoute = func(r *Route) { r.Sessions = c.sessionsPerAgent }
 				cfg.MaxSessions = func() int { return c.maximum }
 			})
 			first, second := p.connect(t), p.connect(t)
@@ -45,9 +45,9 @@ func TestPlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			for expiry := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
-				again, err := pgx.Connect(t.Context(), p.agentDSN())
+				newConn, err := pgx.Connect(t.Context(), p.agentDSN())
 				if err == nil {
-					_ = again.Close(t.Context())
+					_ = newConn.Close(t.Context())
 					break
 				}
 				if time.Now().After(expiry) {

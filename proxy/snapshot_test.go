@@ -15,11 +15,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A result that keeps one snapshot for longer than a statement is refused once consent has changed, and nothing else
-// is.
+// A result whose snapshot outlives one statement is refused after a consent has changed. Nothing else is refused.
 func TestFreshness(t *testing.T) { checkFreshness(t) }
 
-// The same where results are bounded: what would have gone in steps is refused in one.
+// The same with limited results: a result that would be fetched in steps is refused in one.
 func TestFreshnessWithinBounds(t *testing.T) {
 	tier.All(t)
 	checkFreshness(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) }))
@@ -28,74 +27,83 @@ func TestFreshnessWithinBounds(t *testing.T) {
 func checkFreshness(t *testing.T, options ...func(*testProxy, *Config)) {
 	const series = "SELECT * FROM generate_series(1, 9)"
 	declare := "DECLARE c CURSOR FOR " + series
-	begin := []round{upToReady(1, q("BEGIN"))}
-	one := func(m ...pgx3.FrontendMessage) []round { return []round{upToReady(1, m...)} }
-	rr := one(q("BEGIN ISOLATION LEVEL REPEATABLE READ"))
+	beginTransaction := []round{upToReady(1, q("BEGIN"))}
+	oneRound := func(m ...pgx3.FrontendMessage) []round { return []round{upToReady(1, m...)} }
+	beginRepeatableRead := oneRound(q("BEGIN ISOLATION LEVEL REPEATABLE READ"))
 	for name, c := range map[string]struct {
 		before, after []round // consent changes between them
-		stale         bool
+		isStale       bool
 	}{
-		"FETCH":               {append(begin, one(q(declare))...), one(q("FETCH 2 FROM c")), true},
-		"MOVE":                {append(begin, one(q(declare))...), one(q("MOVE 2 FROM c")), true},
-		"FETCH again":         {append(begin, one(q(declare+"; FETCH 2 FROM c"))...), one(q("SELECT 1; FETCH 2 FROM c")), true},
-		"FETCH in extended":   {append(begin, one(q(declare))...), one(pa("", "FETCH 2 FROM c"), bi("", ""), ex("", 0), sy), true},
-		"Execute of a cursor": {append(begin, one(q(declare))...), one(ex("c", 2), sy), true},
-		"DECLARE in extended": {append(begin, one(pa("", declare), bi("", ""), ex("", 0), sy)...), one(q("FETCH c")), true},
-		"WITH HOLD":           {one(q("DECLARE c CURSOR WITH HOLD FOR " + series)), one(q("FETCH 2 FROM c")), true},
-		"WITH HOLD, committed": {append(begin, upToReady(1, q("DECLARE c CURSOR WITH HOLD FOR "+series)),
-			upToReady(1, q("COMMIT"))), one(q("FETCH 2 FROM c")), true},
-		"FETCH in the same message":  {begin, one(q(declare + "; FETCH 2 FROM c")), false},
-		"a cursor declared after":    {begin, append(one(q(declare)), upToReady(1, q("FETCH c"))), false},
-		"CLOSE":                      {append(begin, one(q(declare))...), one(q("CLOSE c")), false},
-		"another statement":          {append(begin, one(q(declare))...), one(q("SELECT 1")), false},
-		"COMMIT":                     {append(begin, one(q(declare))...), one(q("COMMIT")), false},
-		"suspended portal":           {append(begin, one(pa("", series), bi("p", ""), ex("p", 2), sy)...), one(ex("p", 2), sy), true},
-		"portal bound before":        {append(begin, one(pa("", series), bi("p", ""), sy)...), one(ex("p", 0), sy), true},
-		"FETCH of a portal":          {append(begin, one(pa("", series), bi("p", ""), sy)...), one(q("FETCH 3 FROM p")), true},
-		"portal of EXECUTE":          {append(begin, one(pa("s", series), pa("", "EXECUTE s"), bi("p", ""), ex("p", 2), sy)...), one(ex("p", 2), sy), true},
-		"portal run to its end":      {append(begin, one(pa("", series), bi("p", ""), ex("p", 0), sy)...), one(ex("p", 0), sy), false},
-		"statement prepared before":  {append(begin, one(pa("s", series), sy)...), one(bi("", "s"), ex("", 0), sy), false},
-		"REPEATABLE READ":            {append(rr, upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), true},
-		"REPEATABLE READ, extended":  {append(rr, upToReady(1, q("SELECT 1"))), one(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
-		"REPEATABLE READ, parsed":    {append(rr, upToReady(1, pa("s", "SELECT 1"), sy)), one(bi("", "s"), ex("", 0), sy), true},
-		"REPEATABLE READ, bound":     {append(append(one(pa("s", "SELECT 1"), sy), rr...), upToReady(1, bi("", "s"), sy)), one(q("SELECT 2")), true},
-		"REPEATABLE READ, described": {append(append(one(pa("s", "SELECT 1"), sy), rr...), upToReady(1, de('S', "s"), sy)), one(q("SELECT 2")), true},
+		"FETCH": {append(beginTransaction, oneRound(q(declare))...), oneRound(q("FETCH 2 FROM c")), true},
+		"MOVE":  {append(beginTransaction, oneRound(q(declare))...), oneRound(q("MOVE 2 FROM c")), true},
+		"FETCH again": {append(beginTransaction, oneRound(q(declare+"; FETCH 2 FROM c"))...), oneRound(q("SELECT 1; FETCH 2 FROM c")),
+			true},
+		"FETCH in extended": {append(beginTransaction, oneRound(q(declare))...),
+			oneRound(pa("", "FETCH 2 FROM c"), bi("", ""), ex("", 0), sy), true},
+		"Execute of a cursor": {append(beginTransaction, oneRound(q(declare))...), oneRound(ex("c", 2), sy), true},
+		"DECLARE in extended": {append(beginTransaction, oneRound(pa("", declare), bi("", ""), ex("", 0), sy)...), oneRound(q("FETCH c")), true},
+		"WITH HOLD":           {oneRound(q("DECLARE c CURSOR WITH HOLD FOR " + series)), oneRound(q("FETCH 2 FROM c")), true},
+		"WITH HOLD, committed": {append(beginTransaction, upToReady(1, q("DECLARE c CURSOR WITH HOLD FOR "+series)),
+			upToReady(1, q("COMMIT"))), oneRound(q("FETCH 2 FROM c")), true},
+		"FETCH in the same message": {beginTransaction, oneRound(q(declare + "; FETCH 2 FROM c")), false},
+		"a cursor declared after":   {beginTransaction, append(oneRound(q(declare)), upToReady(1, q("FETCH c"))), false},
+		"CLOSE":                     {append(beginTransaction, oneRound(q(declare))...), oneRound(q("CLOSE c")), false},
+		"another statement":         {append(beginTransaction, oneRound(q(declare))...), oneRound(q("SELECT 1")), false},
+		"COMMIT":                    {append(beginTransaction, oneRound(q(declare))...), oneRound(q("COMMIT")), false},
+		"suspended portal":          {append(beginTransaction, oneRound(pa("", series), bi("p", ""), ex("p", 2), sy)...), oneRound(ex("p", 2), sy), true},
+		"portal bound before":       {append(beginTransaction, oneRound(pa("", series), bi("p", ""), sy)...), oneRound(ex("p", 0), sy), true},
+		"FETCH of a portal": {append(beginTransaction, oneRound(pa("", series), bi("p", ""), sy)...), oneRound(q("FETCH 3 FROM p")),
+			true},
+		"portal of EXECUTE": {append(beginTransaction,
+			oneRound(pa("s", series), pa("", "EXECUTE s"), bi("p", ""), ex("p", 2), sy)...), oneRound(ex("p", 2), sy), true},
+		"portal run to its end":     {append(beginTransaction, oneRound(pa("", series), bi("p", ""), ex("p", 0), sy)...), oneRound(ex("p", 0), sy), false},
+		"statement prepared before": {append(beginTransaction, oneRound(pa("s", series), sy)...), oneRound(bi("", "s"), ex("", 0), sy), false},
+		"REPEATABLE READ":           {append(beginRepeatableRead, upToReady(1, q("SELECT 1"))), oneRound(q("SELECT 2")), true},
+		"REPEATABLE READ, extended": {append(beginRepeatableRead, upToReady(1, q("SELECT 1"))),
+			oneRound(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
+		"REPEATABLE READ, parsed": {append(beginRepeatableRead, upToReady(1, pa("s", "SELECT 1"), sy)),
+			oneRound(bi("", "s"), ex("", 0), sy), true},
+		"REPEATABLE READ, bound": {append(append(oneRound(pa("s", "SELECT 1"), sy), beginRepeatableRead...), upToReady(1, bi("", "s"), sy)),
+			oneRound(q("SELECT 2")), true},
+		"REPEATABLE READ, described": {append(append(oneRound(pa("s", "SELECT 1"), sy), beginRepeatableRead...),
+			upToReady(1, de('S', "s"), sy)), oneRound(q("SELECT 2")), true},
 		"begin, flushed": {[]round{{[]pgx3.FrontendMessage{
 			pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), fl}, 'C', 2}},
-			one(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
-		"REPEATABLE READ, flushed": {append(rr,
-			round{[]pgx3.FrontendMessage{pa("", "SELECT 1"), bi("", ""), ex("", 0), fl}, 'C', 1}), one(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
-		"portal, flushed": {append(begin,
-			round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), ex("p", 2), fl}, 's', 1}), one(ex("p", 2), sy), true},
-		"bound portal, flushed":     {append(begin, round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), fl}, '2', 1}), one(ex("p", 0), sy), true},
-		"REPEATABLE READ, first":    {rr, one(q("SELECT 2")), false},
-		"REPEATABLE READ, over":     {append(rr, upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))), one(q("SELECT 2")), false},
-		"REPEATABLE READ, COMMIT":   {append(rr, upToReady(1, q("SELECT 1"))), one(q("COMMIT")), false},
-		"REPEATABLE READ, ROLLBACK": {append(rr, upToReady(1, q("SELECT 1"))), one(q("ROLLBACK")), false},
-		"REPEATABLE READ by SET": {append(begin,
-			upToReady(1, q("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")), upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), true},
-		"REPEATABLE READ by default": {append(one(q("SET default_transaction_isolation = 'repeatable read'")),
-			upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), true},
-		"default, rolled back": {append(one(q("SET default_transaction_isolation = 'repeatable read'")),
+			oneRound(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
+		"REPEATABLE READ, flushed": {append(beginRepeatableRead,
+			round{[]pgx3.FrontendMessage{pa("", "SELECT 1"), bi("", ""), ex("", 0), fl}, 'C', 1}), oneRound(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
+		"portal, flushed": {append(beginTransaction,
+			round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), ex("p", 2), fl}, 's', 1}), oneRound(ex("p", 2), sy), true},
+		"bound portal, flushed":  {append(beginTransaction, round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), fl}, '2', 1}), oneRound(ex("p", 0), sy), true},
+		"REPEATABLE READ, first": {beginRepeatableRead, oneRound(q("SELECT 2")), false},
+		"REPEATABLE READ, over": {append(beginRepeatableRead, upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))),
+			oneRound(q("SELECT 2")), false},
+		"REPEATABLE READ, COMMIT":   {append(beginRepeatableRead, upToReady(1, q("SELECT 1"))), oneRound(q("COMMIT")), false},
+		"REPEATABLE READ, ROLLBACK": {append(beginRepeatableRead, upToReady(1, q("SELECT 1"))), oneRound(q("ROLLBACK")), false},
+		"REPEATABLE READ by SET": {append(beginTransaction,
+			upToReady(1, q("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")), upToReady(1, q("SELECT 1"))), oneRound(q("SELECT 2")), true},
+		"REPEATABLE READ by default": {append(oneRound(q("SET default_transaction_isolation = 'repeatable read'")),
+			upToReady(1, q("BEGIN; SELECT 1"))), oneRound(q("SELECT 2")), true},
+		"default, rolled back": {append(oneRound(q("SET default_transaction_isolation = 'repeatable read'")),
 			upToReady(1, q("BEGIN; SET default_transaction_isolation = 'read committed'")),
-			upToReady(1, q("ROLLBACK")), upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), true},
-		"default, without transaction": {append(one(q("SET default_transaction_isolation = 'repeatable read'")),
-			upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), false},
-		"default, discarded": {append(one(q("SET default_transaction_isolation = 'repeatable read'")),
+			upToReady(1, q("ROLLBACK")), upToReady(1, q("BEGIN; SELECT 1"))), oneRound(q("SELECT 2")), true},
+		"default, without transaction": {append(oneRound(q("SET default_transaction_isolation = 'repeatable read'")),
+			upToReady(1, q("SELECT 1"))), oneRound(q("SELECT 2")), false},
+		"default, discarded": {append(oneRound(q("SET default_transaction_isolation = 'repeatable read'")),
 			upToReady(1, q("DISCARD ALL")), upToReady(1, q("BEGIN; SELECT 1"))),
-			one(q("SELECT 2")), false},
+			oneRound(q("SELECT 2")), false},
 		"default, set behind DISCARD ALL": {
-			append(one(q("SET default_transaction_isolation = 'repeatable read'")),
+			append(oneRound(q("SET default_transaction_isolation = 'repeatable read'")),
 				upToReady(2, q("DISCARD ALL"), q("SET default_transaction_isolation = 'repeatable read'")),
-				upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), true},
+				upToReady(1, q("BEGIN; SELECT 1"))), oneRound(q("SELECT 2")), true},
 		"default, set behind RESET ALL": {
 			append([]round{}, upToReady(2, q("RESET ALL"), q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("BEGIN; SELECT 1"))),
-			one(q("SELECT 2")), true},
-		"default, RESET ALL": {append(one(q("SET default_transaction_isolation = 'repeatable read'")),
-			upToReady(1, q("RESET ALL")), upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), false},
-		"begin in a pipeline": {one(pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy),
-			one(pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), true},
-		"READ COMMITTED": {append(begin, one(q("SELECT 1"))...), one(q("SELECT 2")), false},
+			oneRound(q("SELECT 2")), true},
+		"default, RESET ALL": {append(oneRound(q("SET default_transaction_isolation = 'repeatable read'")),
+			upToReady(1, q("RESET ALL")), upToReady(1, q("BEGIN; SELECT 1"))), oneRound(q("SELECT 2")), false},
+		"begin in a pipeline": {oneRound(pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy),
+			oneRound(pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), true},
+		"READ COMMITTED": {append(beginTransaction, oneRound(q("SELECT 1"))...), oneRound(q("SELECT 2")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startProxy(t, options...)
@@ -117,7 +125,7 @@ func checkFreshness(t *testing.T, options ...func(*testProxy, *Config)) {
 					t.Error("a row after the refusal")
 				}
 			}
-			if isRefused != c.stale {
+			if isRefused != c.isStale {
 				t.Errorf("refused: %v", isRefused)
 			}
 			if end := conn.play(t, []round{upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 'on'"))}); !strings.HasPrefix(end[len(end)-2], "C SELECT") {
@@ -127,7 +135,7 @@ func checkFreshness(t *testing.T, options ...func(*testProxy, *Config)) {
 	}
 }
 
-// Where nobody can say what has changed, what would need it is refused, and the rest goes on.
+// If the proxy cannot find out whether consents have changed, statements that depend on it are refused. Others go on.
 func TestUnknownChanges(t *testing.T) {
 	p := startProxy(t)
 	conn := p.connectRaw(t)
@@ -150,8 +158,8 @@ func TestUnknownChanges(t *testing.T) {
 	}
 }
 
-// Messages that need no snapshot cost no question.
-func TestQuestionsAreFew(t *testing.T) {
+// For messages that use no old snapshot, the proxy does not ask the decider for changes.
+func TestSnapshotChecksAreFew(t *testing.T) {
 	p := startProxy(t)
 	conn := p.connectRaw(t)
 	conn.play(t, []round{
@@ -170,47 +178,50 @@ func TestQuestionsAreFew(t *testing.T) {
 	}
 }
 
-// TestOpenPortalsAreDecidedByAge: results that wait in a portal may be too old, by the clock alone, where a statement
-// that runs anew is not. However such a portal is opened and used again, in whichever transaction, the decider is asked
-// about it as a waiting portal. It is not asked so about anything else.
+// TestOpenPortalsAreDecidedByAge: rows that wait in a suspended portal can become too old as time passes. A statement
+// that runs anew cannot. However such a portal is opened and used again, in whichever transaction, the decider is asked
+// about it as a suspended portal. It is asked so about nothing else.
 func TestOpenPortalsAreDecidedByAge(t *testing.T) {
 	const series = "SELECT * FROM generate_series(1, 9)"
-	one := func(m ...pgx3.FrontendMessage) round { return upToReady(1, m...) }
-	begins := map[string][]round{
-		"READ COMMITTED":                 {one(q("BEGIN"))},
-		"REPEATABLE READ":                {one(q("BEGIN ISOLATION LEVEL REPEATABLE READ"))},
-		"SERIALIZABLE":                   {one(q("BEGIN ISOLATION LEVEL SERIALIZABLE"))},
-		"REPEATABLE READ by SET":         {one(q("BEGIN")), one(q("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))},
-		"REPEATABLE READ by default":     {one(q("SET default_transaction_isolation = 'repeatable read'")), one(q("BEGIN"))},
-		"REPEATABLE READ, something ran": {one(q("BEGIN ISOLATION LEVEL REPEATABLE READ")), one(q("SELECT 1"))},
+	oneRound := func(m ...pgx3.FrontendMessage) round { return upToReady(1, m...) }
+	beginRounds := map[string][]round{
+		"READ COMMITTED":                 {oneRound(q("BEGIN"))},
+		"REPEATABLE READ":                {oneRound(q("BEGIN ISOLATION LEVEL REPEATABLE READ"))},
+		"SERIALIZABLE":                   {oneRound(q("BEGIN ISOLATION LEVEL SERIALIZABLE"))},
+		"REPEATABLE READ by SET":         {oneRound(q("BEGIN")), oneRound(q("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))},
+		"REPEATABLE READ by default":     {oneRound(q("SET default_transaction_isolation = 'repeatable read'")), oneRound(q("BEGIN"))},
+		"REPEATABLE READ, something ran": {oneRound(q("BEGIN ISOLATION LEVEL REPEATABLE READ")), oneRound(q("SELECT 1"))},
 	}
 	opens := map[string]struct {
-		by   round
-		uses []round
+		openRound round
+		useRounds []round
 	}{
-		"DECLARE": {one(q("DECLARE c CURSOR FOR " + series)),
-			[]round{one(q("FETCH 1 FROM c")), one(pa("", "FETCH 1 FROM c"), bi("", ""), ex("", 0), sy),
-				one(ex("c", 1), sy), one(q("SELECT 1; FETCH 1 FROM c"))}},
-		"DECLARE and FETCH": {one(q("DECLARE c CURSOR WITH HOLD FOR " + series + "; FETCH 1 FROM c")), []round{one(q("FETCH 1 FROM c"))}},
-		"a portal":          {one(pa("", series), bi("c", ""), sy), []round{one(ex("c", 0), sy), one(ex("c", 1), sy), one(q("FETCH 1 FROM c"))}},
-		"a portal, suspended": {one(pa("", series), bi("c", ""), ex("c", 2), sy),
-			[]round{one(ex("c", 0), sy), one(ex("c", 1), sy), one(q("FETCH 1 FROM c"))}},
+		"DECLARE": {oneRound(q("DECLARE c CURSOR FOR " + series)),
+			[]round{oneRound(q("FETCH 1 FROM c")), oneRound(pa("", "FETCH 1 FROM c"), bi("", ""), ex("", 0), sy),
+				oneRound(ex("c", 1), sy), oneRound(q("SELECT 1; FETCH 1 FROM c"))}},
+		"DECLARE and FETCH": {oneRound(q("DECLARE c CURSOR WITH HOLD FOR " + series + "; FETCH 1 FROM c")),
+			[]round{oneRound(q("FETCH 1 FROM c"))}},
+		"a portal": {oneRound(pa("", series), bi("c", ""), sy),
+			[]round{oneRound(ex("c", 0), sy), oneRound(ex("c", 1), sy), oneRound(q("FETCH 1 FROM c"))}},
+		"a portal, suspended": {oneRound(pa("", series), bi("c", ""), ex("c", 2), sy),
+			[]round{oneRound(ex("c", 0), sy), oneRound(ex("c", 1), sy), oneRound(q("FETCH 1 FROM c"))}},
 	}
 	p := startProxy(t)
-	for in, begin := range begins {
-		for by, open := range opens {
-			for i, use := range append(open.uses, one(q("SELECT 1")), one(pa("", "SELECT 1"), bi("", ""), ex("", 0), sy)) {
+	for in, beginScript := range beginRounds {
+		for openRound, portalCase := range opens {
+			for i, useRound := range append(portalCase.useRounds, oneRound(q("SELECT 1")), oneRound(pa("", "SELECT 1"), bi("", ""), ex("", 0), sy)) {
 				conn := p.connectRaw(t)
-				for _, line := range conn.play(t, append(slices.Clone(begin), open.by)) {
+				for _, line := range conn.play(t, append(slices.Clone(beginScript), portalCase.openRound)) {
 					if strings.HasPrefix(line, "E ") {
 						t.Fatal(line)
 					}
 				}
 				p.lastDecider().waitingRowsHidden.Store(true)
-				got := strings.Join(conn.play(t, []round{use}), "\n")
+				got := strings.Join(conn.play(t, []round{useRound}), "\n")
 				if isRefused := strings.Contains(got,
-					"E ERROR 40001 time has hidden something"); isRefused != (i < len(open.uses)) || isRefused && strings.Contains(got, "D [\"2") {
-					t.Errorf("%s, %s, %v: %s", in, by, use, got)
+					"E ERROR 40001 time has hidden something"); isRefused != (i < len(portalCase.useRounds)) || isRefused &&
+					strings.Contains(got, "D [\"2") {
+					t.Errorf("%s, %s, %v: %s", in, openRound, useRound, got)
 				}
 				conn.Close()
 			}
@@ -218,12 +229,12 @@ func TestOpenPortalsAreDecidedByAge(t *testing.T) {
 	}
 }
 
-// A RESET ALL that is undone, and an Execute that the server has skipped, have not happened.
+// A RESET ALL that is rolled back, and an Execute that the server has skipped, have no effect on later decisions.
 func TestUndoneAndSkippedStatements(t *testing.T) {
 	const series = "SELECT * FROM generate_series(1, 9)"
 	for name, c := range map[string]struct {
-		before []round
-		use    pgx3.FrontendMessage
+		before  []round
+		message pgx3.FrontendMessage
 	}{
 		"RESET ALL": {[]round{
 			upToReady(1, q("SET default_transaction_isolation = 'repeatable read'")),
@@ -242,7 +253,7 @@ func TestUndoneAndSkippedStatements(t *testing.T) {
 			conn := p.connectRaw(t)
 			conn.play(t, c.before)
 			p.lastDecider().consentChanges.Add(1)
-			got := strings.Join(conn.play(t, []round{upToReady(1, c.use)}), "\n")
+			got := strings.Join(conn.play(t, []round{upToReady(1, c.message)}), "\n")
 			if !strings.HasPrefix(got, "E ERROR 40001") {
 				t.Error(got)
 			}
@@ -250,33 +261,34 @@ func TestUndoneAndSkippedStatements(t *testing.T) {
 	}
 }
 
-// A message sent in advance may start long after. So the decider is asked when the statement before it is answered.
+// A message sent in advance may start long after it is sent. So the decider is asked only when the statement before it
+// is answered.
 func TestMessagesSentInAdvanceAreDecidedInTurn(t *testing.T) {
-	const slow, series = "SELECT pg_sleep(1)", "SELECT * FROM generate_series(1, 9)"
+	const slowSQL, seriesSQL = "SELECT pg_sleep(1)", "SELECT * FROM generate_series(1, 9)"
 	for name, messages := range map[string][]pgx3.FrontendMessage{
-		"transaction": {q("BEGIN ISOLATION LEVEL REPEATABLE READ"), q("SELECT 1"), q(slow), q("SELECT 1")},
+		"transaction": {q("BEGIN ISOLATION LEVEL REPEATABLE READ"), q("SELECT 1"), q(slowSQL), q("SELECT 1")},
 		"pipeline": {
 			pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
-			q("SELECT 1"), pa("", slow), bi("", ""), ex("", 0), sy, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
+			q("SELECT 1"), pa("", slowSQL), bi("", ""), ex("", 0), sy, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
 		},
-		"cursor":          {q("BEGIN"), q("DECLARE c CURSOR FOR " + series), q(slow), q("FETCH c")},
-		"portal":          {q("BEGIN"), pa("", series), bi("p", ""), sy, q(slow), ex("p", 1), sy},
-		"portal, resumed": {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, q(slow), ex("p", 1), sy},
-		"portal, resumed behind a group": {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, pa("", slow),
+		"cursor":          {q("BEGIN"), q("DECLARE c CURSOR FOR " + seriesSQL), q(slowSQL), q("FETCH c")},
+		"portal":          {q("BEGIN"), pa("", seriesSQL), bi("p", ""), sy, q(slowSQL), ex("p", 1), sy},
+		"portal, resumed": {q("BEGIN"), pa("", seriesSQL), bi("p", ""), ex("p", 1), sy, q(slowSQL), ex("p", 1), sy},
+		"portal, resumed behind a group": {q("BEGIN"), pa("", seriesSQL), bi("p", ""), ex("p", 1), sy, pa("", slowSQL),
 			bi("", ""), ex("", 0), sy, ex("p", 1), sy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startProxy(t)
 			conn := p.connectRaw(t)
 			time.AfterFunc(500*time.Millisecond, func() { p.lastDecider().consentChanges.Add(1) })
-			ready := 0
+			readyCount := 0
 			for _, m := range messages {
 				switch m.(type) {
 				case *pgx3.Query, *pgx3.Sync:
-					ready++
+					readyCount++
 				}
 			}
-			got := conn.play(t, []round{upToReady(ready, messages...)})
+			got := conn.play(t, []round{upToReady(readyCount, messages...)})
 			if len(got) < 2 || !strings.HasPrefix(got[len(got)-2], "E ERROR 40001") {
 				t.Errorf("%q", got)
 			}
@@ -284,8 +296,8 @@ func TestMessagesSentInAdvanceAreDecidedInTurn(t *testing.T) {
 	}
 }
 
-// A client may keep transactions, cursors and portals open, and use them again in any way. No row shows the state from
-// before the last change.
+// A client may keep transactions, cursors and portals open, and use them again in any way. No row that it gets shows
+// the state before the last change of consent.
 func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")
@@ -306,8 +318,8 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 			n++
 			run("UPDATE mark SET n = $1", n)
 			p.lastDecider().consentChanges.Add(1)
-			c.send(t, append(round, sy, q("misspelt"))...) // which is refused in every state
-			for finished := false; ; {
+			c.send(t, append(round, sy, q("misspelt"))...) // the syntax error is refused in every state
+			for isFinished := false; ; {
 				m, err := c.frontend.Receive()
 				if err != nil {
 					t.Fatalf("seed %d, round %d: %v\n%s", seed, i, err, formatScript(script[:i+1]))
@@ -315,14 +327,14 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 				line, typ := transcribe(m)
 				if value, ok := strings.CutPrefix(line, `D ["`); ok {
 					shownRows++
-					if was, err := strconv.Atoi(strings.TrimSuffix(value, `"]`)); err != nil || was < n {
+					if shownValue, err := strconv.Atoi(strings.TrimSuffix(value, `"]`)); err != nil || shownValue < n {
 						t.Fatalf("seed %d, round %d shows %s, of before the change %d\n%s", seed, i, line, n, formatScript(script[:i+1]))
 					}
 				}
 				if strings.HasPrefix(line, "E ERROR 40001") {
 					refused++
 				}
-				if finished = finished || strings.HasPrefix(line, `E ERROR 42601 syntax error at or near "misspelt"`); finished && typ == 'Z' {
+				if isFinished = isFinished || strings.HasPrefix(line, `E ERROR 42601 syntax error at or near "misspelt"`); isFinished && typ == 'Z' {
 					break
 				}
 			}
@@ -334,19 +346,19 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	}
 }
 
-// snapshotConversation keeps what it has seen open, and comes back to it.
+// snapshotConversation generates messages that open transactions, cursors and portals, and continue to use them.
 func snapshotConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 	const show = "SELECT (SELECT max(n) FROM mark) FROM generate_series(1, 4)"
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	const byDefault = "SET default_transaction_isolation = 'repeatable read'"
-	var waiting []string
-	text := func() (next string) {
-		if len(waiting) > 0 && r.IntN(5) > 0 {
-			next, waiting = waiting[0], waiting[1:]
-			return next
+	var pendingTexts []string
+	text := func() (nextText string) {
+		if len(pendingTexts) > 0 && r.IntN(5) > 0 {
+			nextText, pendingTexts = pendingTexts[0], pendingTexts[1:]
+			return nextText
 		}
 		if r.IntN(3) > 0 { // continue an open cursor or portal
-			waiting = [][]string{
+			pendingTexts = [][]string{
 				{byDefault, "BEGIN", show, show, "ROLLBACK", "BEGIN; " + show, show}, {
 					byDefault, "BEGIN; RESET ALL", "ROLLBACK", "BEGIN", show, show}, {byDefault, "DISCARD ALL", byDefault, "BEGIN; " + show, show},
 				{"BEGIN ISOLATION LEVEL REPEATABLE READ", show, "SAVEPOINT s", show, "ROLLBACK TO s", show}, {
@@ -354,8 +366,8 @@ func snapshotConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 				{"DECLARE k CURSOR WITH HOLD FOR " + show, "FETCH 1 FROM k", "BEGIN", "FETCH 1 FROM k"}, {
 					"BEGIN", show, show, "FETCH 1 FROM p", "FETCH 1 FROM p"},
 			}[r.IntN(7)]
-			next, waiting = waiting[0], waiting[1:]
-			return next
+			nextText, pendingTexts = pendingTexts[0], pendingTexts[1:]
+			return nextText
 		}
 		return pick(show, show, show, "BEGIN", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ",
 			"BEGIN ISOLATION LEVEL REPEATABLE READ; "+show, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -389,7 +401,7 @@ func snapshotConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 	return rounds
 }
 
-// untrackedDecider is a fakeDecider for which nobody tells of changes of what some texts read.
+// untrackedDecider is a fakeDecider for which some texts read relations whose changes are not reported to the proxy.
 type untrackedDecider struct{ *fakeDecider }
 
 func (u *untrackedDecider) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
@@ -405,10 +417,10 @@ func (u *untrackedDecider) Decide(ctx context.Context, text string, p verdict.Pr
 	return v
 }
 
-// TestNobodyTells: a statement that reads an untracked relation is answered completely by its own snapshot. It is
-// refused in a transaction that keeps a snapshot, by a cursor, and in a portal that waits. How it is named does not
-// matter, nor what stands beside it; nothing else is refused.
-func TestNobodyTells(t *testing.T) {
+// TestUntrackedRelations: a statement that reads such an untracked relation is answered if it has its own snapshot. It
+// is refused in a transaction that keeps a snapshot, in a cursor, and in a suspended portal. The statement's name, and
+// other statements in the message, do not matter. Nothing else is refused.
+func TestUntrackedRelations(t *testing.T) {
 	for name, size := range readSizes {
 		t.Run(name, func(t *testing.T) { checkUntracked(t, startProxy(t, splitReads(size))) })
 	}
@@ -422,63 +434,68 @@ func checkUntracked(t *testing.T, p *testProxy) {
 			return &untrackedDecider{d.(*fakeDecider)}, err
 		}
 	}
-	const series, plain = "SELECT 'nobody tells' FROM generate_series(1, 9)", "SELECT * FROM generate_series(1, 9)"
-	one := func(m ...pgx3.FrontendMessage) round { return upToReady(1, m...) }
-	run := func(text string, rows uint32) round { return one(pa("", text), bi("p", ""), ex("p", rows), sy) }
-	begin, rr := one(q("BEGIN")), one(q("BEGIN ISOLATION LEVEL REPEATABLE READ"))
-	prepared, named := one(q("PREPARE s AS "+series)), one(pa("s", series), sy)
-	first := one(q("SELECT 1"))
+	const untrackedQuery, trackedQuery = "SELECT 'nobody tells' FROM generate_series(1, 9)", "SELECT * FROM generate_series(1, 9)"
+	oneRound := func(m ...pgx3.FrontendMessage) round { return upToReady(1, m...) }
+	run := func(text string, rows uint32) round { return oneRound(pa("", text), bi("p", ""), ex("p", rows), sy) }
+	beginTransaction, beginRepeatableRead := oneRound(q("BEGIN")), oneRound(q("BEGIN ISOLATION LEVEL REPEATABLE READ"))
+	prepareByName, parseByName := oneRound(q("PREPARE s AS "+untrackedQuery)), oneRound(pa("s", untrackedQuery), sy)
+	first := oneRound(q("SELECT 1"))
 	for name, c := range map[string]struct {
-		script    []round // the last round is the use
+		script    []round // the last round reads the relation
 		isRefused bool
 	}{
-		"alone":                      {[]round{one(q(series))}, false},
-		"in a transaction":           {[]round{begin, one(q(series))}, false},
-		"in a transaction, extended": {[]round{begin, run(series, 0)}, false},
-		"extended":                   {[]round{run(series, 0)}, false},
-		"prepared":                   {[]round{named, one(bi("", "s"), ex("", 0), sy)}, false},
-		"prepared and described":     {[]round{named, one(bi("", "s"), de('P', ""), ex("", 0), sy)}, false},
-		"two, before a Sync":         {[]round{named, upToReady(1, bi("", "s"), ex("", 0), bi("", "s"), ex("", 0), sy)}, false},
+		"alone":                      {[]round{oneRound(q(untrackedQuery))}, false},
+		"in a transaction":           {[]round{beginTransaction, oneRound(q(untrackedQuery))}, false},
+		"in a transaction, extended": {[]round{beginTransaction, run(untrackedQuery, 0)}, false},
+		"extended":                   {[]round{run(untrackedQuery, 0)}, false},
+		"prepared":                   {[]round{parseByName, oneRound(bi("", "s"), ex("", 0), sy)}, false},
+		"prepared and described":     {[]round{parseByName, oneRound(bi("", "s"), de('P', ""), ex("", 0), sy)}, false},
+		"two, before a Sync":         {[]round{parseByName, upToReady(1, bi("", "s"), ex("", 0), bi("", "s"), ex("", 0), sy)}, false},
 		"with a large parameter": {
-			[]round{one(pa("", "SELECT length($1), 'nobody tells'", 25), bi("", "", strings.Repeat("x", 3*maxBatch)), ex("", 0), sy)}, false},
-		"by name":                              {[]round{prepared, begin, one(q("EXECUTE s"))}, false},
-		"something else":                       {[]round{rr, first, one(q(plain))}, false},
-		"something else, by a cursor":          {[]round{begin, one(q("DECLARE c CURSOR FOR " + plain))}, false},
-		"REPEATABLE READ":                      {[]round{rr, one(q(series))}, true},
-		"REPEATABLE READ, later":               {[]round{rr, first, one(q(series))}, true},
-		"REPEATABLE READ, beside":              {[]round{rr, first, one(q(plain + "; " + series))}, true},
-		"REPEATABLE READ, extended":            {[]round{rr, run(series, 0)}, true},
-		"REPEATABLE READ, extended, later":     {[]round{rr, first, run(series, 0)}, true},
-		"REPEATABLE READ, prepared before":     {[]round{named, rr, first, one(bi("", "s"), ex("", 0), sy)}, true},
-		"REPEATABLE READ, bound":               {[]round{named, rr, one(bi("", "s"), sy)}, true},
-		"REPEATABLE READ, by name":             {[]round{prepared, rr, one(q("EXECUTE s"))}, true},
-		"REPEATABLE READ, by name, later":      {[]round{prepared, rr, first, one(q("EXECUTE s"))}, true},
-		"REPEATABLE READ, by name of the wire": {[]round{named, rr, first, one(q("EXECUTE s"))}, true},
-		"REPEATABLE READ, by name, extended":   {[]round{prepared, rr, first, run("EXECUTE s", 0)}, true},
-		"REPEATABLE READ, by name, beside":     {[]round{prepared, rr, first, one(q(plain + "; EXECUTE s"))}, true},
-		"REPEATABLE READ, prepared inside":     {[]round{rr, first, one(q("PREPARE s AS " + series + "; EXECUTE s"))}, true},
+			[]round{oneRound(pa("", "SELECT length($1), 'nobody tells'", 25), bi("", "", strings.Repeat("x", 3*maxBatch)), ex("", 0), sy)}, false},
+		"by name":                              {[]round{prepareByName, beginTransaction, oneRound(q("EXECUTE s"))}, false},
+		"something else":                       {[]round{beginRepeatableRead, first, oneRound(q(trackedQuery))}, false},
+		"something else, by a cursor":          {[]round{beginTransaction, oneRound(q("DECLARE c CURSOR FOR " + trackedQuery))}, false},
+		"REPEATABLE READ":                      {[]round{beginRepeatableRead, oneRound(q(untrackedQuery))}, true},
+		"REPEATABLE READ, later":               {[]round{beginRepeatableRead, first, oneRound(q(untrackedQuery))}, true},
+		"REPEATABLE READ, beside":              {[]round{beginRepeatableRead, first, oneRound(q(trackedQuery + "; " + untrackedQuery))}, true},
+		"REPEATABLE READ, extended":            {[]round{beginRepeatableRead, run(untrackedQuery, 0)}, true},
+		"REPEATABLE READ, extended, later":     {[]round{beginRepeatableRead, first, run(untrackedQuery, 0)}, true},
+		"REPEATABLE READ, prepared before":     {[]round{parseByName, beginRepeatableRead, first, oneRound(bi("", "s"), ex("", 0), sy)}, true},
+		"REPEATABLE READ, bound":               {[]round{parseByName, beginRepeatableRead, oneRound(bi("", "s"), sy)}, true},
+		"REPEATABLE READ, by name":             {[]round{prepareByName, beginRepeatableRead, oneRound(q("EXECUTE s"))}, true},
+		"REPEATABLE READ, by name, later":      {[]round{prepareByName, beginRepeatableRead, first, oneRound(q("EXECUTE s"))}, true},
+		"REPEATABLE READ, by name of the wire": {[]round{parseByName, beginRepeatableRead, first, oneRound(q("EXECUTE s"))}, true},
+		"REPEATABLE READ, by name, extended":   {[]round{prepareByName, beginRepeatableRead, first, run("EXECUTE s", 0)}, true},
+		"REPEATABLE READ, by name, beside": {[]round{prepareByName, beginRepeatableRead, first, oneRound(q(trackedQuery + "; EXECUTE s"))},
+			true},
+		"REPEATABLE READ, prepared inside": {[]round{beginRepeatableRead, first,
+			oneRound(q("PREPARE s AS " + untrackedQuery + "; EXECUTE s"))}, true},
 		"REPEATABLE READ by default": {
-			[]round{one(q("SET default_transaction_isolation = 'repeatable read'")), begin, first, one(q(series))}, true},
+			[]round{oneRound(q("SET default_transaction_isolation = 'repeatable read'")), beginTransaction, first,
+				oneRound(q(untrackedQuery))}, true},
 		"REPEATABLE READ by default, at once": {
-			[]round{one(q("SET default_transaction_isolation = 'repeatable read'; BEGIN; " + plain)), one(q(series))}, true},
-		"a cursor":                        {[]round{begin, one(q("DECLARE c CURSOR FOR " + series))}, true},
-		"a cursor WITH HOLD":              {[]round{one(q("DECLARE c CURSOR WITH HOLD FOR " + series))}, true},
-		"a cursor, extended":              {[]round{begin, run("DECLARE c CURSOR FOR "+series, 0)}, true},
-		"a cursor and its rows":           {[]round{begin, one(q("DECLARE c CURSOR FOR " + series + "; FETCH 1 FROM c"))}, true},
-		"a portal that waits":             {[]round{begin, one(pa("", series), bi("p", ""), sy)}, true},
-		"a portal in parts":               {[]round{begin, run(series, 2)}, true},
-		"a portal that waits for a Flush": {[]round{begin, one(pa("", series), bi("p", ""), fl, ex("p", 0), sy)}, true},
-		"a portal of EXECUTE, in parts":   {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 2), sy)}, true},
-		"a portal of EXECUTE, fetched":    {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 0), sy)}, true},
+			[]round{oneRound(q("SET default_transaction_isolation = 'repeatable read'; BEGIN; " + trackedQuery)),
+				oneRound(q(untrackedQuery))}, true},
+		"a cursor":           {[]round{beginTransaction, oneRound(q("DECLARE c CURSOR FOR " + untrackedQuery))}, true},
+		"a cursor WITH HOLD": {[]round{oneRound(q("DECLARE c CURSOR WITH HOLD FOR " + untrackedQuery))}, true},
+		"a cursor, extended": {[]round{beginTransaction, run("DECLARE c CURSOR FOR "+untrackedQuery, 0)}, true},
+		"a cursor and its rows": {[]round{beginTransaction, oneRound(q("DECLARE c CURSOR FOR " + untrackedQuery +
+			"; FETCH 1 FROM c"))}, true},
+		"a portal that waits":             {[]round{beginTransaction, oneRound(pa("", untrackedQuery), bi("p", ""), sy)}, true},
+		"a portal in parts":               {[]round{beginTransaction, run(untrackedQuery, 2)}, true},
+		"a portal that waits for a Flush": {[]round{beginTransaction, oneRound(pa("", untrackedQuery), bi("p", ""), fl, ex("p", 0), sy)}, true},
+		"a portal of EXECUTE, in parts":   {[]round{prepareByName, beginTransaction, run("EXECUTE s", 2), oneRound(ex("p", 2), sy)}, true},
+		"a portal of EXECUTE, fetched":    {[]round{prepareByName, beginTransaction, run("EXECUTE s", 2), oneRound(ex("p", 0), sy)}, true},
 	} {
 		conn := p.connectRaw(t)
-		last := len(c.script) - 1
-		for _, line := range conn.play(t, c.script[:last]) {
+		lastIndex := len(c.script) - 1
+		for _, line := range conn.play(t, c.script[:lastIndex]) {
 			if strings.HasPrefix(line, "E ") {
 				t.Fatalf("%s: %s", name, line)
 			}
 		}
-		got := strings.Join(conn.play(t, c.script[last:]), "\n")
+		got := strings.Join(conn.play(t, c.script[lastIndex:]), "\n")
 		if isRefused := strings.Contains(got, "E ERROR 0A000 cursors, row limits"); isRefused != c.isRefused ||
 			isRefused && strings.Contains(got, "nobody tells\"]") {
 			t.Errorf("%s: %s", name, got)

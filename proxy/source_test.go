@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sockets are the two ends of a connection, once of each kind that is relayed.
+// sockets returns the two ends of a connection, for each kind of connection that the proxy relays.
 func sockets(t *testing.T) map[string][2]net.Conn {
 	t.Helper()
 	pairs := map[string][2]net.Conn{}
@@ -35,75 +35,75 @@ func sockets(t *testing.T) map[string][2]net.Conn {
 		t.Cleanup(func() { clientEnd.Close(); serverEnd.Close(); l.Close() })
 		pairs[network] = [2]net.Conn{clientEnd, serverEnd}
 	}
-	a, b := net.Pipe() // as TLS: nothing but Read and Write
+	a, b := net.Pipe() // it has only Read and Write, as TLS has
 	t.Cleanup(func() { a.Close(); b.Close() })
 	pairs["pipe"] = [2]net.Conn{a, b}
 	return pairs
 }
 
-// Every byte arrives, in order, where the reader is slower than what a socket takes: one large write, and many small
+// Every byte arrives, in order, even if the reader is slower than the writer: in one large write, and in many small
 // ones.
 func TestSinkWritesAll(t *testing.T) {
-	large := make([]byte, 3<<20)
-	_, _ = rand.Read(large)
+	largeBlock := make([]byte, 3<<20)
+	_, _ = rand.Read(largeBlock)
 	for name, pair := range sockets(t) {
 		t.Run(name, func(t *testing.T) {
 			got := make(chan []byte)
 			go func() {
 				time.Sleep(20 * time.Millisecond) // the socket is full meanwhile
-				b, _ := io.ReadAll(io.LimitReader(pair[1], 2*int64(len(large))))
+				b, _ := io.ReadAll(io.LimitReader(pair[1], 2*int64(len(largeBlock))))
 				got <- b
 			}()
 			target := newSink(pair[0])
-			if err := target.write(large); err != nil {
+			if err := target.write(largeBlock); err != nil {
 				t.Fatal(err)
 			}
-			for rest := large; len(rest) > 0; {
-				n := min(len(rest), maxQuickWrite)
-				if err := target.write(rest[:n]); err != nil {
+			for remaining := largeBlock; len(remaining) > 0; {
+				n := min(len(remaining), maxQuickWrite)
+				if err := target.write(remaining[:n]); err != nil {
 					t.Fatal(err)
 				}
-				rest = rest[n:]
+				remaining = remaining[n:]
 			}
-			if b := <-got; !bytes.Equal(b, append(bytes.Clone(large), large...)) {
-				t.Errorf("%d bytes arrived, not those %d that were written", len(b), 2*len(large))
+			if b := <-got; !bytes.Equal(b, append(bytes.Clone(largeBlock), largeBlock...)) {
+				t.Errorf("%d bytes arrived, not those %d that were written", len(b), 2*len(largeBlock))
 			}
 		})
 	}
 }
 
-// A relay writes all that it reads, until the end, which it distinguishes from an error.
+// A relay writes all bytes that it reads until the end of the stream, and distinguishes the end from an error.
 func TestPumpRelaysAll(t *testing.T) {
-	large := make([]byte, 5<<20)
-	_, _ = rand.Read(large)
-	from, to := sockets(t), sockets(t)
-	for name := range from {
+	largeBlock := make([]byte, 5<<20)
+	_, _ = rand.Read(largeBlock)
+	sourcePair, targetPair := sockets(t), sockets(t)
+	for name := range sourcePair {
 		t.Run(name, func(t *testing.T) {
 			go func() {
-				for _, n := range []int{1, 5, 100, 4 << 20} { // a few small ones, each waited for, then much
-					_, _ = from[name][0].Write(large[:n])
+				for _, n := range []int{1, 5, 100, 4 << 20} { // small ones, each awaited before the next, then a large one
+					_, _ = sourcePair[name][0].Write(largeBlock[:n])
 					time.Sleep(5 * time.Millisecond)
 				}
-				from[name][0].Close()
+				sourcePair[name][0].Close()
 			}()
-			pumped := make(chan error, 1)
+			pumpResult := make(chan error, 1)
 			go func() {
-				pumped <- copyOneWay(to[name][0], from[name][1])
-				to[name][0].Close()
+				pumpResult <- copyOneWay(targetPair[name][0], sourcePair[name][1])
+				targetPair[name][0].Close()
 			}()
-			got, _ := io.ReadAll(to[name][1])
-			want := bytes.Join([][]byte{large[:1], large[:5], large[:100], large[:4<<20]}, nil)
+			got, _ := io.ReadAll(targetPair[name][1])
+			want := bytes.Join([][]byte{largeBlock[:1], largeBlock[:5], largeBlock[:100], largeBlock[:4<<20]}, nil)
 			if !bytes.Equal(got, want) {
 				t.Errorf("%d bytes arrived, not those %d that were sent", len(got), len(want))
 			}
-			if err := <-pumped; err != nil {
+			if err := <-pumpResult; err != nil {
 				t.Errorf("the end is an error: %v", err)
 			}
 		})
 	}
 }
 
-// A deadline ends who waits to read and who waits to write, as [conn.end] wants it.
+// A deadline ends a blocked read and a blocked write, on which [conn.end] relies.
 func TestDeadlineEndsWaiting(t *testing.T) {
 	for name, pair := range sockets(t) {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestDeadlineEndsWaiting(t *testing.T) {
 	}
 }
 
-// A peer that is gone is an error of who writes, and no signal.
+// Writing to a peer that has disconnected returns an error, and no signal ends the process.
 func TestWriteToAClosedPeer(t *testing.T) {
 	for name, pair := range sockets(t) {
 		t.Run(name, func(t *testing.T) {

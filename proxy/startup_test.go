@@ -8,14 +8,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A setting of the startup message is judged as a setting at start, wherever in the message it stands. A setting that
-// may be changed later may not be one to begin with.
+// A setting of the startup message is checked as a startup setting, at each position in the message. A setting that a
+// client may change later is not always allowed there.
 func TestStartupSettingsAreJudged(t *testing.T) {
 	st := &startup{options: `-c a=1 -cb=2 --c-d=3 --Default_Transaction_Isolation=repeatable\ read`,
 		settings: []setting{{"application_name", "4", "startup"}, {"e", "5", "startup"}}}
-	var judged []setting
-	forwarded, err := st.checkSettings(func(name, value, where string) (string, bool, *sqlstate.Error) {
-		judged = append(judged, setting{name, value, where})
+	var checkedSettings []setting
+	forwarded, err := st.checkSettings(func(name, value, origin string) (string, bool, *sqlstate.Error) {
+		checkedSettings = append(checkedSettings, setting{name, value, origin})
 		return value, name != "e", nil
 	})
 	if err != nil {
@@ -23,7 +23,7 @@ func TestStartupSettingsAreJudged(t *testing.T) {
 	}
 	want := []setting{{"a", "1", "options"}, {"b", "2", "options"}, {"c_d", "3", "options"},
 		{"Default_Transaction_Isolation", "repeatable read", "options"}, {"application_name", "4", "startup"}, {"e", "5", "startup"}}
-	if diff := cmp.Diff(want, judged, cmp.AllowUnexported(setting{})); diff != "" {
+	if diff := cmp.Diff(want, checkedSettings, cmp.AllowUnexported(setting{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2", "c_d": "3",

@@ -40,12 +40,12 @@ func TestStatementCache(t *testing.T) {
 	} else {
 		c.confirm(s)
 	}
-	again, isNew := find("a", "2", noParameterTypes, 2)
-	if again == a || !isNew || a.state != dropped {
+	found, isNew := find("a", "2", noParameterTypes, 2)
+	if found == a || !isNew || a.state != dropped {
 		t.Error("it is used after the catalogs have changed")
 	}
-	c.fail(again)
-	if again.state != dropped || len(c.statements) != 1 {
+	c.fail(found)
+	if found.state != dropped || len(c.statements) != 1 {
 		t.Error("one that could not be prepared stays")
 	}
 	find("b", "1", noParameterTypes, 3)
@@ -84,11 +84,11 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 	}
 }
 
-// preparedByProxyQuery are the statements that the proxy has prepared in the client's session, and how often the server
-// has used a plan that it keeps.
+// preparedByProxyQuery shows the statements that the proxy has prepared in the client's session, and how often the
+// server has used each one's generic plan.
 const preparedByProxyQuery = "SELECT statement, generic_plans FROM pg_prepared_statements WHERE name ~ '^pgconsent_q' AND statement !~ 'pg_prepared' ORDER BY 1"
 
-// A text that comes again is parsed and planned once, whichever way it is sent.
+// A text that is sent repeatedly is parsed and planned once, in either protocol.
 func TestTextsThatComeAgainArePlannedOnce(t *testing.T) {
 	conn := startProxy(t).connectRaw(t)
 	for range 3 {
@@ -103,7 +103,7 @@ func TestTextsThatComeAgainArePlannedOnce(t *testing.T) {
 	}
 }
 
-// The number of statements that the server keeps prepared for a session is bounded.
+// The number of statements that the proxy keeps prepared in a session is limited.
 func TestCachedStatementsAreClosed(t *testing.T) {
 	conn := startProxy(t).connectRaw(t)
 	for i := range 60 {
@@ -115,7 +115,7 @@ func TestCachedStatementsAreClosed(t *testing.T) {
 	}
 }
 
-// Where a statement that was kept prepared cannot run any more, the client gets the answer to its text all the same.
+// If a cached prepared statement can no longer run, the client still gets the answer to its text.
 func TestCachedStatementsThatCannotRun(t *testing.T) {
 	p := startProxy(t)
 	owner := p.db.Connect(t, "postgres")
@@ -127,10 +127,10 @@ func TestCachedStatementsThatCannotRun(t *testing.T) {
 	}
 	run("CREATE TABLE changing (a int); INSERT INTO changing VALUES (1); GRANT SELECT ON changing TO wire_agent")
 	conn := p.connectRaw(t)
-	ask := map[string]round{"Query": upToReady(1, q("SELECT * FROM changing")),
+	queryRounds := map[string]round{"Query": upToReady(1, q("SELECT * FROM changing")),
 		"extended": upToReady(1, pa("", "SELECT *, 'x' FROM changing"), bi("", ""), de('P', ""), ex("", 0), sy),
 		"named":    upToReady(1, cl('S', "s"), pa("s", "SELECT *, 'y' FROM changing"), de('S', "s"), bi("", "s"), ex("", 0), sy)}
-	for way, r := range ask {
+	for way, r := range queryRounds {
 		for range 2 {
 			if got := strings.Join(conn.play(t, []round{r}), "\n"); !strings.Contains(got, `D ["1"`) {
 				t.Fatalf("%s: %s", way, got)
@@ -138,18 +138,18 @@ func TestCachedStatementsThatCannotRun(t *testing.T) {
 		}
 	}
 	run("ALTER TABLE changing ADD b text DEFAULT 'new'")
-	for way, r := range ask {
+	for way, r := range queryRounds {
 		if got := strings.Join(conn.play(t, []round{r}), "\n"); !strings.Contains(got, `D ["1" "new"`) {
 			t.Errorf("%s, after a change of the table: %s", way, got)
 		}
 	}
 	conn.play(t, []round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1"))})
 	run("ALTER TABLE changing ADD c text DEFAULT 'newer'")
-	if got := strings.Join(conn.play(t, []round{ask["Query"]}), "\n"); !strings.Contains(got, "E ERROR 40001") {
+	if got := strings.Join(conn.play(t, []round{queryRounds["Query"]}), "\n"); !strings.Contains(got, "E ERROR 40001") {
 		t.Errorf("in a transaction that has read before: %s", got)
 	}
 	conn.play(t, []round{upToReady(1, q("ROLLBACK")), upToReady(1, q("DO $$BEGIN EXECUTE 'DEALLOCATE ALL'; END$$"))})
-	for way, r := range ask {
+	for way, r := range queryRounds {
 		if got := strings.Join(conn.play(t, []round{r}), "\n"); !strings.Contains(got, `D ["1" "new" "newer"`) {
 			t.Errorf("%s, after a function has dropped all prepared statements: %s", way, got)
 		}

@@ -5,30 +5,29 @@ import (
 	"testing"
 )
 
-// TestTLSOfOldVersions: whatever the configuration allows, and whichever it chooses for a client, no handshake is older
-// than TLS 1.2.
+// TestTLSOfOldVersions: whatever the configuration allows for a client, no handshake uses a version before TLS 1.2.
 func TestTLSOfOldVersions(t *testing.T) {
 	cert, _ := makeCertificate(t, "rsa")
-	old := func() *tls.Config {
+	oldTLSConfig := func() *tls.Config {
 		return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS10}
 	}
-	chosen := old()
-	chosen.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return old(), nil }
+	chosenConfig := oldTLSConfig()
+	chosenConfig.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return oldTLSConfig(), nil }
 	p := startProxy(t, func(p *testProxy, c *Config) {
-		cfg := old()
+		cfg := oldTLSConfig()
 		p.tlsConf = nil
 		c.TLS = func() *tls.Config { return cfg }
 	})
-	q := startProxy(t, func(_ *testProxy, c *Config) { c.TLS = func() *tls.Config { return chosen } })
+	q := startProxy(t, func(_ *testProxy, c *Config) { c.TLS = func() *tls.Config { return chosenConfig } })
 	for _, server := range []*testProxy{p, q} {
 		for version, valuesFit := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
 			nc := server.dial(t)
 			if _, err := nc.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err != nil {
 				t.Fatal(err)
 			}
-			var answer [1]byte
-			if _, err := nc.Read(answer[:]); err != nil || answer[0] != 'S' {
-				t.Fatalf("%q, %v", answer, err)
+			var sslAnswer [1]byte
+			if _, err := nc.Read(sslAnswer[:]); err != nil || sslAnswer[0] != 'S' {
+				t.Fatalf("%q, %v", sslAnswer, err)
 			}
 			client := tls.Client(nc, &tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version})
 			if err := client.HandshakeContext(t.Context()); (err == nil) != valuesFit {

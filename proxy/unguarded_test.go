@@ -5,23 +5,23 @@ import (
 	"testing"
 )
 
-// TestFunctionCallsAreDecidedAgain: nothing in the database refuses a call of a function that was replaced since it
-// was checked, so that the proxy asks before each. Outside a transaction, and as the first of one, it decides and sends
-// the statement again.
+// TestFunctionCallsAreDecidedAgain: the database itself does not refuse a call of a function that was replaced after it
+// was checked, so the proxy checks before each call. If it was replaced, the proxy decides and sends the statement
+// again, outside a transaction or as its first statement.
 func TestFunctionCallsAreDecidedAgain(t *testing.T) {
 	const call = "SELECT 7 AS of_the_owner"
 	run := upToReady(1, pa("", call), bi("", ""), ex("", 0), sy)
-	prepared := upToReady(1, pa("s", call), sy)
+	prepareRound := upToReady(1, pa("s", call), sy)
 	for name, c := range map[string]struct {
 		before    []round
-		ask       round
-		isRefused bool // refused, since the client has to begin its transaction again
+		callRound round
+		isRefused bool // the client has to begin its transaction again
 	}{
 		"a Query":                    {nil, upToReady(1, q(call)), false},
-		"several in a Query":         {nil, upToReady(1, q("SELECT 1; "+call)), true}, // which the proxy does not send again
+		"several in a Query":         {nil, upToReady(1, q("SELECT 1; "+call)), true}, // the proxy does not send such a Query again
 		"without a name":             {nil, run, false},
-		"prepared":                   {[]round{prepared}, upToReady(1, bi("", "s"), ex("", 0), sy), false},
-		"EXECUTE":                    {[]round{prepared}, upToReady(1, q("EXECUTE s")), false},
+		"prepared":                   {[]round{prepareRound}, upToReady(1, bi("", "s"), ex("", 0), sy), false},
+		"EXECUTE":                    {[]round{prepareRound}, upToReady(1, q("EXECUTE s")), false},
 		"first in a transaction":     {[]round{upToReady(1, q("BEGIN"))}, upToReady(1, q(call)), false},
 		"in a transaction":           {[]round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1"))}, upToReady(1, q(call)), true},
 		"extended, in a transaction": {[]round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1"))}, run, true},
@@ -33,7 +33,7 @@ func TestFunctionCallsAreDecidedAgain(t *testing.T) {
 			conn := p.connectRaw(t)
 			conn.play(t, c.before)
 			p.lastDecider().decidedBeforeRedefinition.Store(1)
-			got := strings.Join(conn.play(t, []round{c.ask}), "\n")
+			got := strings.Join(conn.play(t, []round{c.callRound}), "\n")
 			if isRefused := strings.Contains(got, "40001"); isRefused != c.isRefused || isRefused == strings.Contains(got, `D ["7"]`) {
 				t.Errorf("refused %t, want %t:\n%s", isRefused, c.isRefused, got)
 			}

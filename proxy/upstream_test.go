@@ -23,8 +23,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Whatever a client sends, and whatever is decided, no message goes upstream before it is decided and recorded. Nor
-// does one go upstream that was decided under older rights than those of the seal.
+// Whatever a client sends, and whatever is decided, no message goes upstream before it is decided and recorded. No
+// message goes upstream that was decided under older rights than those of the session's seal.
 func TestNothingGoesUpstreamUndecided(t *testing.T) {
 	w := &upstreamWatch{t: t, decisions: map[int]*allowedText{}, textNumbers: map[sentText]int{}, cachedStatements: map[string]*allowedText{}}
 	p := startProxy(t)
@@ -48,12 +48,14 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 		for i, round := range script {
 			script[i] = slices.Insert(round, r.IntN(len(round)+1), pgx3.FrontendMessage(&pgx3.FunctionCall{Function: 77}))
 		}
-		// Each third round is answered before the next: only then statements are found prepared.
-		var again [][]pgx3.FrontendMessage
+		// In each third conversation, a round is answered before the next is sent. Only then are repeated statements
+		// found prepared.
+		var repeatedRounds [][]pgx3.FrontendMessage
 		for range 3 {
-			again = append(again, nil, []pgx3.FrontendMessage{q("SELECT 7")}, nil, nil, []pgx3.FrontendMessage{pa("", "SELECT 8"), bi("", ""), ex("", 0), sy}, nil)
+			repeatedRounds = append(repeatedRounds, nil, []pgx3.FrontendMessage{q("SELECT 7")}, nil, nil,
+				[]pgx3.FrontendMessage{pa("", "SELECT 8"), bi("", ""), ex("", 0), sy}, nil)
 		}
-		playConversation(t, p.connectRaw(t), again)
+		playConversation(t, p.connectRaw(t), repeatedRounds)
 		playConversation(t, p.connectRaw(t), script)
 		if t.Failed() {
 			t.Fatalf("seed %d\n%s", seed, formatScript(script))
@@ -67,7 +69,7 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 	}
 }
 
-// upstreamWatch checks the messages that go upstream against the decisions.
+// upstreamWatch compares the messages that go upstream with the decisions.
 type upstreamWatch struct {
 	t       *testing.T
 	address string
@@ -76,9 +78,9 @@ type upstreamWatch struct {
 	mu               sync.Mutex
 	decisions        map[int]*allowedText
 	textNumbers      map[sentText]int        // the number of the last decision on a text
-	cachedStatements map[string]*allowedText // the statements that the proxy keeps prepared, by their names
-	inCachedQuery    bool                    // messages of a Query that runs a cached statement are passing
-	rights           uint64                  // the number of the rights that apply
+	cachedStatements map[string]*allowedText // the statements that the proxy keeps prepared, by name
+	inCachedQuery    bool                    // messages are passing that run a cached statement for a Query
+	rights           uint64                  // the number of the current rights
 	sealedRights     uint64                  // the rights of the last seal that was sent
 
 	releasedRecords, executions, refusedRecords          int // releasedRecords records, executions that went upstream, and refused records
@@ -86,7 +88,7 @@ type upstreamWatch struct {
 	cachedQueries, cachedBinds                           int
 }
 
-// sentText is a text, and how the client sends it.
+// sentText is a text, with the protocol by which the client sends it.
 type sentText struct {
 	text     string
 	extended bool
@@ -101,13 +103,13 @@ type allowedText struct {
 	isSimpleQuery   bool
 }
 
-// randomDecider allows and refuses at random, what was allowed before too, and cannot record everything. Each seal may
-// be of new rights.
+// randomDecider allows and refuses at random, also texts that it allowed before, and sometimes fails to record. Each
+// seal may be for new rights.
 type randomDecider struct {
 	*fakeDecider
 	watch        *upstreamWatch
 	random       *rand.Rand
-	repeatRandom *rand.Rand // decides whether a repeated text gets the same number again
+	repeatRandom *rand.Rand // decides whether a repeated text gets the same number as before
 }
 
 func (m *randomDecider) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
@@ -124,12 +126,12 @@ func (m *randomDecider) Seal(context.Context, verdict.Backend) (verdict.Seal, er
 func (m *randomDecider) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
 	m.watch.mu.Lock()
 	defer m.watch.mu.Unlock()
-	sent := sentText{text, p == verdict.Extended}
-	id, isRepeated := m.watch.textNumbers[sent]
+	key := sentText{text, p == verdict.Extended}
+	id, isRepeated := m.watch.textNumbers[key]
 	if isRepeated = isRepeated && m.watch.decisions[id] != nil && m.repeatRandom.IntN(2) == 0; !isRepeated {
 		id = len(m.watch.decisions)
 	}
-	m.watch.textNumbers[sent] = id
+	m.watch.textNumbers[key] = id
 	m.prefix = fmt.Sprintf("/*id %06d*/", id)
 	v := m.fakeDecider.Decide(ctx, text, p)
 	v.RightsEpoch, v.EnforcerDetail = m.watch.rights, id
@@ -146,7 +148,7 @@ func (m *randomDecider) Decide(ctx context.Context, text string, p verdict.Proto
 	}
 	if !v.IsAllowed() {
 		delete(m.watch.decisions, id)
-		m.watch.decisions[-id-1] = nil // keeps the numbers unique
+		m.watch.decisions[-id-1] = nil // numbers stay unique
 	}
 	return v
 }
@@ -154,22 +156,22 @@ func (m *randomDecider) Decide(ctx context.Context, text string, p verdict.Proto
 func (m *randomDecider) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
 	m.watch.mu.Lock()
 	defer m.watch.mu.Unlock()
-	again := *v
+	newVerdict := *v
 	if m.random.IntN(8) == 0 {
-		again.Refusal = planChanged()
+		newVerdict.Refusal = planChanged()
 		m.watch.refusedRechecks++
-		return &again
+		return &newVerdict
 	}
 	if m.random.IntN(12) == 0 {
-		again.Text += " "
-		return &again
+		newVerdict.Text += " "
+		return &newVerdict
 	}
 	m.watch.agreedRechecks++
-	again.RightsEpoch = m.watch.rights
+	newVerdict.RightsEpoch = m.watch.rights
 	if id, ok := v.EnforcerDetail.(int); ok {
 		m.watch.decisions[id].rights = m.watch.rights
 	}
-	return &again
+	return &newVerdict
 }
 
 func (m *randomDecider) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Ticket {
@@ -197,19 +199,19 @@ func (t *randomTicket) Release() *sqlstate.Error {
 	return nil
 }
 
-// isEndText tells whether a text is the one by which [converse] knows that all is answered.
+// isEndText returns whether a text is one that [converse] sends to find out that everything is answered.
 func isEndText(text string) bool { return strings.HasPrefix(text, "end") }
 
-// listen relays connections to the server, and looks at what goes there.
+// listen relays connections to the server, and checks the messages on them.
 func (w *upstreamWatch) listen(server string) {
 	w.address = filepath.Join(w.t.TempDir(), "s")
 	l, err := net.Listen("unix", w.address)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var open sync.WaitGroup
-	w.t.Cleanup(func() { l.Close(); open.Wait() })
-	open.Go(func() {
+	var openRelays sync.WaitGroup
+	w.t.Cleanup(func() { l.Close(); openRelays.Wait() })
+	openRelays.Go(func() {
 		for {
 			client, err := l.Accept()
 			if err != nil {
@@ -220,24 +222,24 @@ func (w *upstreamWatch) listen(server string) {
 				client.Close()
 				return
 			}
-			open.Go(func() { _, _ = io.Copy(client, upstream); client.Close() })
-			open.Go(func() { w.relay(client, upstream); upstream.Close() })
+			openRelays.Go(func() { _, _ = io.Copy(client, upstream); client.Close() })
+			openRelays.Go(func() { w.relay(client, upstream); upstream.Close() })
 		}
 	})
 }
 
-// relay passes one connection's messages on.
+// relay relays the messages of one connection.
 func (w *upstreamWatch) relay(client io.Reader, server io.Writer) {
-	for typed := 0; ; typed = 1 { // the first message has no type
-		head := make([]byte, typed+4)
+	for typeBytes := 0; ; typeBytes = 1 { // the first message has no type
+		head := make([]byte, typeBytes+4)
 		if _, err := io.ReadFull(client, head); err != nil {
 			return
 		}
-		body := make([]byte, binary.BigEndian.Uint32(head[typed:])-4)
+		body := make([]byte, binary.BigEndian.Uint32(head[typeBytes:])-4)
 		if _, err := io.ReadFull(client, body); err != nil {
 			return
 		}
-		if typed == 1 {
+		if typeBytes == 1 {
 			w.checkMessage(head[0], body)
 		}
 		if _, err := server.Write(append(head, body...)); err != nil {
@@ -252,25 +254,25 @@ var numberComment = regexp.MustCompile(`^/\*id ([0-9]+)\*/`)
 func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wrong := func(format string, args ...any) {
+	reportError := func(format string, args ...any) {
 		w.t.Errorf("%c %q went upstream: %s", typ, body, fmt.Sprintf(format, args...))
 	}
-	own := func(name string) bool {
+	isOwnName := func(name string) bool {
 		return name == sealName || strings.HasPrefix(name, "denied_") || strings.HasPrefix(name, cachedPrefix) || name == unusedName
 	}
 	name := func(name string) {
-		if name != "" && !strings.HasPrefix(name, "c:") && !strings.HasPrefix(name, "h:") && !own(name) {
-			wrong("the name is the client's")
+		if name != "" && !strings.HasPrefix(name, "c:") && !strings.HasPrefix(name, "h:") && !isOwnName(name) {
+			reportError("the name is the client's")
 		}
 	}
 	check := func(d *allowedText) {
-		switch upper := ""; {
+		switch upperText := ""; {
 		case d == nil:
-			wrong("it was refused")
+			reportError("it was refused")
 		default:
-			upper, _, _ = strings.Cut(strings.ToUpper(d.text), " ")
-			if d.rights < w.sealedRights && !strings.Contains("BEGIN COMMIT ROLLBACK SET RESET DEALLOCATE CLOSE", upper) {
-				wrong("it is of rights %d, and the seal of %d", d.rights, w.sealedRights)
+			upperText, _, _ = strings.Cut(strings.ToUpper(d.text), " ")
+			if d.rights < w.sealedRights && !strings.Contains("BEGIN COMMIT ROLLBACK SET RESET DEALLOCATE CLOSE", upperText) {
+				reportError("it is of rights %d, and the seal of %d", d.rights, w.sealedRights)
 			}
 		}
 	}
@@ -278,7 +280,7 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 		m := numberComment.FindStringSubmatch(text)
 		if m == nil {
 			if !strings.Contains(text, "denied_") && text != sealText && text != placeholderText && text != startTimeQuery+"; "+heapQuery(1<<20) {
-				wrong("nobody decided it")
+				reportError("nobody decided it")
 			}
 			return nil
 		}
@@ -287,14 +289,14 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 		check(d)
 		return d
 	}
-	use := func() {
+	countUse := func() {
 		if w.preparedUses++; w.preparedUses > w.agreedRechecks {
-			wrong("%d uses, and %d were agreed to", w.preparedUses, w.agreedRechecks)
+			reportError("%d uses, and %d were agreed to", w.preparedUses, w.agreedRechecks)
 		}
 	}
 	query := func(d *allowedText) {
 		if d.runs++; d.runs > d.releasedRecords {
-			wrong("it runs %d times, and has %d records", d.runs, d.releasedRecords)
+			reportError("it runs %d times, and has %d records", d.runs, d.releasedRecords)
 		}
 	}
 	switch typ {
@@ -331,29 +333,29 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 		case d != nil:
 			w.cachedBinds++
 			check(d)
-			use()
-		case !own(m.PreparedStatement):
-			use()
+			countUse()
+		case !isOwnName(m.PreparedStatement):
+			countUse()
 		}
 	case 'D':
 		var m pgx3.Describe
 		_ = m.Decode(body)
 		name(m.Name)
-		if !w.inCachedQuery && (!own(m.Name) || w.cachedStatements[m.Name] != nil) {
-			use()
+		if !w.inCachedQuery && (!isOwnName(m.Name) || w.cachedStatements[m.Name] != nil) {
+			countUse()
 		}
 	case 'E':
 		var m pgx3.Execute
 		_ = m.Decode(body)
 		name(m.Portal)
-		if own(m.Portal) {
+		if isOwnName(m.Portal) {
 			return
 		}
 		if !w.inCachedQuery {
-			use()
+			countUse()
 		}
 		if w.executions++; w.executions > w.releasedRecords {
-			wrong("%d executions, and %d records", w.executions, w.releasedRecords)
+			reportError("%d executions, and %d records", w.executions, w.releasedRecords)
 		}
 	case 'C':
 		var m pgx3.Close
@@ -362,6 +364,6 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 		w.inCachedQuery = false
 	case 'S', 'H', 'X':
 	default:
-		wrong("no agent's message of this type does")
+		reportError("no agent's message of this type does")
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// noColumn are fields below which stands no column that is read: names, types, constants, and what ON CONFLICT finds an
-// index by.
-var noColumn = setOf(`A_Const.boolval A_Const.bsval A_Const.fval A_Const.ival A_Const.sval A_Expr.name Alias.colnames BoolExpr.xpr BooleanTest.xpr CaseExpr.xpr
+// fieldsWithoutColumns are fields of the grammar below which no column is read: names, types, constants, and what ON
+// CONFLICT infers an index from.
+var fieldsWithoutColumns = setOf(`A_Const.boolval A_Const.bsval A_Const.fval A_Const.ival A_Const.sval A_Expr.name Alias.colnames BoolExpr.xpr BooleanTest.xpr CaseExpr.xpr
 	CaseWhen.xpr CoalesceExpr.xpr CollateClause.collname CommonTableExpr.aliascolnames CommonTableExpr.ctecolcollations
 	CommonTableExpr.ctecolnames CommonTableExpr.ctecoltypes CommonTableExpr.ctecoltypmods CommonTableExpr.cycle_clause
 	CommonTableExpr.search_clause CTECycleClause.cycle_col_list CTECycleClause.cycle_mark_default CTECycleClause.cycle_mark_value
@@ -26,12 +26,12 @@ var noColumn = setOf(`A_Const.boolval A_Const.bsval A_Const.fval A_Const.ival A_
 	SortBy.use_op SubLink.oper_name SubLink.xpr TypeCast.type_name TypeName.array_bounds TypeName.names TypeName.typmods UpdateStmt.relation
 	XmlExpr.arg_names XmlExpr.xpr XmlSerialize.type_name`)
 
-// A column counts as read wherever an expression can stand. Each statement names title once; the last check asks the
-// grammar whether a place was forgotten.
-func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
+// The rewriter reports a column as read wherever an expression names it. Each statement names title once. The last
+// check fails for a field of the grammar in which no statement put the column.
+func TestColumnsAreReadInEveryPosition(t *testing.T) {
 	r := underContract(t)
-	seen := map[string]bool{}   // the fields, as Message.field, that held the column title
-	fields := map[string]bool{} // the fields that could have held it
+	fieldsWithTitle := map[string]bool{} // the fields, as Message.field, that held the column title
+	fields := map[string]bool{}          // the fields that could have held it
 	for _, sql := range []string{
 		"SELECT upper(title) FROM event",
 		"SELECT title || 'x' FROM event",
@@ -98,7 +98,7 @@ func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
 		"WITH x AS (SELECT 1 FROM event WHERE title) SELECT 1 FROM x",
 		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) SEARCH DEPTH FIRST BY k SET o SELECT o FROM c",
 		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) CYCLE k SET found USING path SELECT path FROM c",
-		// how many there are goes by it
+		// the query ends by this column, so it decides how many rows there are
 		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) CYCLE k SET found USING path SELECT count(*) FROM c",
 		"UPDATE event SET embedding = title",
 		"UPDATE event SET (embedding) = ROW(title)",
@@ -131,7 +131,7 @@ func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
 			t.Errorf("%s: %v", sql, err)
 			continue
 		}
-		below(tree.ProtoReflect(), seen, fields)
+		collectFields(tree.ProtoReflect(), fieldsWithTitle, fields)
 		result, refusal := r.Rewrite(sql, false)
 		if refusal != nil {
 			t.Errorf("%s: %v (%s)", sql, refusal, refusal.Hint)
@@ -144,14 +144,15 @@ func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
 		}
 	}
 	for f := range fields {
-		if !seen[f] && !noColumn[f] {
+		if !fieldsWithTitle[f] && !fieldsWithoutColumns[f] {
 			t.Errorf("no statement has a column below %s", f)
 		}
 	}
 }
 
-// below notes the fields of nodes that have title below them, and all that could; it tells whether this one has.
-func below(m protoreflect.Message, seen, fields map[string]bool) (has bool) {
+// collectFields records in fields each field that can hold a column, and in seen each that has title below it. It
+// returns whether m has title below it.
+func collectFields(m protoreflect.Message, fieldsWithTitle, fields map[string]bool) (hasTitle bool) {
 	if c, ok := m.Interface().(*sqltext.ColumnRef); ok {
 		return c.Fields[len(c.Fields)-1].GetString_().GetSval() == "title"
 	}
@@ -165,19 +166,19 @@ func below(m protoreflect.Message, seen, fields map[string]bool) (has bool) {
 		if m.Descriptor().Name() != "Node" {
 			fields[name] = true
 		}
-		var parts []protoreflect.Message
+		var children []protoreflect.Message
 		if f.IsList() {
 			for i := range m.Get(f).List().Len() {
-				parts = append(parts, m.Get(f).List().Get(i).Message())
+				children = append(children, m.Get(f).List().Get(i).Message())
 			}
 		} else if m.Has(f) {
-			parts = append(parts, m.Get(f).Message())
+			children = append(children, m.Get(f).Message())
 		}
-		for _, part := range parts {
-			if below(part, seen, fields) {
-				seen[name], has = true, true
+		for _, child := range children {
+			if collectFields(child, fieldsWithTitle, fields) {
+				fieldsWithTitle[name], hasTitle = true, true
 			}
 		}
 	}
-	return has
+	return hasTitle
 }

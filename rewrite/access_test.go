@@ -123,7 +123,7 @@ func TestTypedAccesses(t *testing.T) {
 			"event AS e metadata(id) joined; need AS n structured(id, label) by key out joined"},
 		{"SELECT a.title FROM event a, event b WHERE b.id = 1", "event AS b metadata(id) by key; event AS a structured(title) out"},
 		{"SELECT (SELECT title FROM event x WHERE e.id = 1 LIMIT 1) FROM event e", "event AS e metadata(id) out; event AS x structured(title) out"},
-		// Whole rows.
+		// Statements that read whole rows.
 		{"SELECT * FROM need", "need vector(*) out"},
 		{"SELECT n FROM need n", "need AS n vector(*) out"},
 		{"SELECT n.* FROM need n", "need AS n vector(*) out"},
@@ -138,7 +138,7 @@ func TestTypedAccesses(t *testing.T) {
 		{"SELECT n::text FROM need n", "need AS n vector(*) out"},
 		{"SELECT 1 FROM need n WHERE n = n", "need AS n vector(*)"},
 		{"SELECT DISTINCT n FROM need n", "need AS n vector(*) out"},
-		// Likeness, wherever it stands.
+		// Comparisons by likeness, in each clause.
 		{"SELECT id FROM event ORDER BY embedding <-> '(1,1)'::cube LIMIT 3", "event vector(id, embedding) out"},
 		{"SELECT 1 FROM event ORDER BY (embedding <-> '(1,1)'::cube)", "event vector(embedding) out"},
 		{"SELECT embedding <-> '(1,1)'::cube AS d FROM event ORDER BY d", "event vector(embedding) out"},
@@ -187,7 +187,7 @@ func TestTypedAccesses(t *testing.T) {
 		{"SELECT id FROM event UNION SELECT id FROM need ORDER BY 1", "event metadata(id) out; need metadata(id) out"},
 		{"SELECT e FROM (SELECT title AS e FROM event UNION ALL SELECT label FROM need) x ORDER BY e <-> 'x'",
 			"event vector(title) out; need vector(label) out"},
-		// Likeness of texts.
+		// Comparisons of texts by likeness.
 		{"SELECT id FROM agreement ORDER BY description <-> 'we agreed'", "agreement vector(id, description) out"},
 		{"SELECT id FROM agreement WHERE description % 'we agreed'", "agreement vector(id, description) out"},
 		{"SELECT id FROM agreement WHERE similarity(description, 'we agreed') > 0.3", "agreement vector(id, description) out"},
@@ -253,7 +253,7 @@ func TestTypedAccesses(t *testing.T) {
 		{"INSERT INTO event (embedding) VALUES ('(1,1)')", "event write(embedding)"},
 		{"WITH d AS (DELETE FROM event RETURNING title) SELECT count(*) FROM d", "event write()"},
 		{"WITH d AS (DELETE FROM event RETURNING title, embedding) SELECT title FROM d", "event structured(title) out; event write()"},
-		// Statements that run later, or copy.
+		// Statements that run a query later, or copy its rows.
 		{"PREPARE p AS SELECT id FROM event ORDER BY embedding <-> $1 LIMIT 3", "event vector(id, embedding) out"},
 		{"DECLARE c CURSOR FOR SELECT title FROM event", "event structured(title) out"},
 		{"COPY (SELECT id FROM event ORDER BY embedding <-> '(1,1)'::cube) TO STDOUT", "event vector(id, embedding) out"},
@@ -267,7 +267,7 @@ func TestTypedAccesses(t *testing.T) {
 		{"EXECUTE p (silent('x'))", "silent function()"},
 		{"MERGE INTO event e USING need n ON n.id = 1 WHEN NOT MATCHED THEN INSERT (embedding) VALUES (n.embedding)",
 			"event AS e write(embedding); need AS n vector(id, embedding) out"},
-		// Parts of a table.
+		// Tables with partitions or children.
 		{"SELECT body FROM parted", "parted structured(body) out"},
 	} {
 		result, refusal := r.Rewrite(c.sql, false)
@@ -281,14 +281,14 @@ func TestTypedAccesses(t *testing.T) {
 	}
 }
 
-// A column that is computed as it is read counts with what it is computed from: where that fails, the error says what
-// it is.
+// Reading a virtual generated column counts as reading the columns that it is computed from. If the computation fails,
+// the error shows their values.
 func TestAccessesOfVirtualColumns(t *testing.T) {
 	r := underContract(t)
 	event, _ := contracted.snap.Relation(catalog.Name{Schema: "public", Name: "event"})
-	made := event.Column("made")
-	made.Virtual, made.ComputedFrom = true, []string{"title", "embedding"}
-	defer func() { made.Virtual, made.ComputedFrom = false, nil }()
+	madeColumn := event.Column("made")
+	madeColumn.Virtual, madeColumn.ComputedFrom = true, []string{"title", "embedding"}
+	defer func() { madeColumn.Virtual, madeColumn.ComputedFrom = false, nil }()
 	for sql, accesses := range map[string]string{
 		"SELECT id FROM event":                        "event metadata(id) out",
 		"SELECT count(*) FROM event":                  "event metadata()",
@@ -307,15 +307,15 @@ func TestAccessesOfVirtualColumns(t *testing.T) {
 	}
 }
 
-// A type holds embeddings wherever in it: in an array, and in an array of a domain over rows.
+// A type counts as holding embeddings however deep they are inside: in an array, or in an array of a domain over rows.
 func TestTypesThatHoldEmbeddings(t *testing.T) {
 	tier.All(t)
 	r, _ := altered(t, RowSecurityMode,
 		"CREATE DOMAIN near AS cube; CREATE TYPE placed AS (n integer, at near); CREATE DOMAIN places AS "+
 			"placed[]; CREATE TABLE held (a cube, b cube[], c near, d near[], e placed, f placed[], g places, h places[], i integer[], j text)")
-	held, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "held"})
+	table, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "held"})
 	w := &walker{Rewriter: r}
-	for _, c := range held.Columns {
+	for _, c := range table.Columns {
 		if w.isEmbedding(c.TypeOID) != (c.Name < "i") {
 			t.Errorf("%s: %t", c.Type, w.isEmbedding(c.TypeOID))
 		}

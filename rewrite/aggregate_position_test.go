@@ -34,16 +34,16 @@ tables:
 functions: { together: { reads: nothing }, public.initcap: { reads: nothing } }
 `
 
-// counted is a table whose rows count in groups only.
-func counted(t *testing.T, mode Mode) *Rewriter { return countedWith(t, mode, "") }
+// countedRewriter returns a rewriter for a table whose rows agents may only count in groups.
+func countedRewriter(t *testing.T, mode Mode) *Rewriter { return countedWith(t, mode, "") }
 
-// countedWith is the same after a change of the schema.
+// countedWith is counted after a change of the schema.
 func countedWith(t *testing.T, mode Mode, change string) *Rewriter {
 	t.Helper()
 	return countedUnder(t, mode, change, countedPolicy)
 }
 
-// countedUnder is the same under another policy.
+// countedUnder is countedWith under another policy.
 func countedUnder(t *testing.T, mode Mode, change, rules string) *Rewriter {
 	t.Helper()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -65,9 +65,9 @@ func countedUnder(t *testing.T, mode Mode, change, rules string) *Rewriter {
 	return New(snap, pol, mode)
 }
 
-// Functions of others that compare values by themselves are run on none that count in groups only, in a text that is
-// signed.
-func TestGroupsAreNotComparedByOthers(t *testing.T) {
+// Comparing values of a type with another role's operator class runs that role's function. A grouped read on the signed
+// path is refused then.
+func TestGroupingRunsNoCodeOfOtherRoles(t *testing.T) {
 	const grade = "CREATE TYPE grade AS ENUM ('a', 'b'); ALTER TABLE events ALTER kind TYPE grade USING kind::grade;"
 	for change, refused := range map[string]bool{
 		grade: false,
@@ -81,7 +81,7 @@ func TestGroupsAreNotComparedByOthers(t *testing.T) {
 	}
 }
 
-// countedPlaces are where an expression may stand in an aggregate.
+// countedPlaces are the positions in an aggregating query where an expression is allowed; {} stands for it.
 var countedPlaces = []string{
 	"SELECT {}, count(*) FROM events AS ev GROUP BY level",
 	"SELECT count(*) + {} FROM events AS ev GROUP BY level",
@@ -123,7 +123,8 @@ var countedPlaces = []string{
 	"SELECT count(*) FROM events AS ev OFFSET abs({})",
 }
 
-// notInCells is what would tell of single rows, or of what cells do not hold.
+// notInCells are expressions that would tell about single rows, or that cannot be computed from the cells, the stored
+// counts and sums of groups.
 var notInCells = []string{
 	"amount", "person", "at", "note", "id", "ev.amount", "ev.at", "people.id", "public.events.level",
 	"ev", "kind.level", "max(level)", "min(amount)", "sum(level)", "sum(person)", "sum(note)", "count(note)", "count(at)",
@@ -137,24 +138,26 @@ var notInCells = []string{
 	"concat(VARIADIC ARRAY[kind])", "CURRENT_TIME", "json_array(level)", "kind COLLATE \"C\"",
 }
 
-// An expression that tells more than cells do is refused everywhere in an aggregate; a dimension may stand everywhere,
-// and the answer has large enough groups only. The last check asks the grammar whether a place was forgotten.
+// An expression that tells more than cells do is refused at each position of an aggregating query. A dimension is
+// allowed at each, and only large groups are answered. The last check fails for a field of the grammar that no
+// statement used.
 func TestExpressionsOfDimensionsAreAllowedAnywhere(t *testing.T) {
-	r := counted(t, InjectedMode)
-	seen, fields := map[string]bool{}, map[string]bool{}
-	for _, place := range countedPlaces {
-		sql := strings.Replace(place, "{}", "level", 1)
+	r := countedRewriter(t, InjectedMode)
+	triedFields, fields := map[string]bool{}, map[string]bool{}
+	for _, position := range countedPlaces {
+		sql := strings.Replace(position, "{}", "level", 1)
 		result, refusal := r.Rewrite(sql, false)
 		if refusal != nil {
 			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
-		ofLargeGroups(t, sql, result.Text)
-		tree, _ := sqltext.Parse(strings.Replace(place, "{}", "title", 1))
-		below(tree.ProtoReflect(), seen, fields)
-		for _, more := range notInCells {
-			sql := strings.Replace(place, "{}", more, 1)
-			if more == "count(DISTINCT person)" && strings.Contains(place, "WHERE") || strings.HasPrefix(place, "SELECT count(abs") && more == "CURRENT_TIME" {
+		checkLargeGroupsOnly(t, sql, result.Text)
+		tree, _ := sqltext.Parse(strings.Replace(position, "{}", "title", 1))
+		collectFields(tree.ProtoReflect(), triedFields, fields)
+		for _, expression := range notInCells {
+			sql := strings.Replace(position, "{}", expression, 1)
+			if expression == "count(DISTINCT person)" && strings.Contains(position, "WHERE") ||
+				strings.HasPrefix(position, "SELECT count(abs") && expression == "CURRENT_TIME" {
 				continue // it fails with another error
 			}
 			result, refusal := r.Rewrite(sql, false)
@@ -164,7 +167,7 @@ func TestExpressionsOfDimensionsAreAllowedAnywhere(t *testing.T) {
 		}
 	}
 	for f := range fields {
-		if !seen[f] && !noColumn[f] &&
+		if !triedFields[f] && !fieldsWithoutColumns[f] &&
 			!setOf("FuncCall.agg_order FuncCall.over SelectStmt.from_clause SelectStmt.larg SelectStmt.rarg " +
 				"SelectStmt.values_lists SelectStmt.window_clause SelectStmt.with_clause")[f] {
 			t.Errorf("no place is below %s", f)
@@ -172,11 +175,12 @@ func TestExpressionsOfDimensionsAreAllowedAnywhere(t *testing.T) {
 	}
 }
 
-// ofLargeGroups looks whether a text reads the group view and no other relation, and no group that is too small.
-func ofLargeGroups(t *testing.T, sql, text string) {
+// checkLargeGroupsOnly checks that a text reads the view of groups and no other relation, and leaves out groups that
+// are too small.
+func checkLargeGroupsOnly(t *testing.T, sql, text string) {
 	t.Helper()
-	s := parsed(t, text).GetSelectStmt()
-	relations, _ := sqltext.RangeVars(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: parsed(t, text)}}})
+	s := parseOne(t, text).GetSelectStmt()
+	relations, _ := sqltext.RangeVars(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: parseOne(t, text)}}})
 	if len(relations) != 1 || relations[0].GetRelname() != "group_public_events" {
 		t.Errorf("%s: it reads other relations in %s", sql, text)
 	}
@@ -193,10 +197,10 @@ func ofLargeGroups(t *testing.T, sql, text string) {
 	}
 }
 
-// A statement that makes groups of such a table, however it is written, is answered from cells or refused. A statement
-// that makes none reads the visible rows.
-func TestGroupsAreOfCells(t *testing.T) {
-	r, unsigned := counted(t, InjectedMode), counted(t, RowSecurityMode)
+// A statement that groups such a table, however it is written, is answered from cells or refused. A statement that does
+// not group reads the visible rows.
+func TestGroupedReadsUseCells(t *testing.T) {
+	r, unsigned := countedRewriter(t, InjectedMode), countedRewriter(t, RowSecurityMode)
 	for _, sql := range []string{
 		"SELECT count(*) FROM events",
 		"SELECT kind, count(*), sum(amount), avg(events.amount), count(amount), count(person), count(kind), " +
@@ -218,7 +222,7 @@ func TestGroupsAreOfCells(t *testing.T) {
 			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
-		ofLargeGroups(t, sql, result.Text)
+		checkLargeGroupsOnly(t, sql, result.Text)
 		if !result.NeedsSignature {
 			t.Errorf("%s: it is not signed", sql)
 		}
@@ -315,8 +319,9 @@ func TestGroupsAreOfCells(t *testing.T) {
 	}
 }
 
-// An extension's aggregate of the same name, or a listed one, takes other types than measures have.
-func TestOverloadsOfOtherTypes(t *testing.T) {
+// An extension's or a listed aggregate with the name of a PostgreSQL aggregate is refused, since it takes other types
+// than measures have.
+func TestAggregatesOfOtherTypesAreRefused(t *testing.T) {
 	r := countedUnder(t, InjectedMode, "CREATE EXTENSION citext; CREATE AGGREGATE sum (text) (SFUNC = textcat, STYPE = text)",
 		strings.Replace(countedPolicy, "functions: {", "functions: { public.sum: { reads: nothing },", 1))
 	for sql, want := range map[string]string{
@@ -343,7 +348,7 @@ func TestOverloadsOfOtherTypes(t *testing.T) {
 
 // An aggregate over a sub-query, WITH query, view or join would count the visible rows as if they were all rows. It is
 // refused, and the hint names the alias that asks for visible rows.
-func TestAggregatesOfRowsThatShowAreSaid(t *testing.T) {
+func TestAggregatesOverVisibleRowsAreRefused(t *testing.T) {
 	r := countedUnder(t, InjectedMode, "CREATE VIEW event_list AS SELECT kind, amount FROM events",
 		countedPolicy+"views: { event_list: {} }\n")
 	for _, sql := range []string{
@@ -369,10 +374,10 @@ func TestAggregatesOfRowsThatShowAreSaid(t *testing.T) {
 	}
 }
 
-// Three of the server's aggregates may be computed over cells. The others tell about single rows, whatever their
-// arguments are.
-func TestNoOtherAggregateIsOfCells(t *testing.T) {
-	r := counted(t, InjectedMode)
+// Only count, sum and avg may be computed from cells. PostgreSQL's other aggregates tell about single rows, so they are
+// refused with every argument.
+func TestOnlyCountSumAndAvgUseCells(t *testing.T) {
+	r := countedRewriter(t, InjectedMode)
 	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(),
 		"SELECT DISTINCT proname::text FROM pg_proc WHERE prokind = 'a' AND pronamespace = 'pg_catalog'::regnamespace AND pronargs = 1")
 	if err != nil {
@@ -384,11 +389,11 @@ func TestNoOtherAggregateIsOfCells(t *testing.T) {
 	}
 	for _, name := range names {
 		for _, argument := range []string{"amount", "level", "person", "note", "kind", "DISTINCT amount", "DISTINCT level"} {
-			isOfCells := name == "count" && argument != "note" && argument != "DISTINCT amount" || (name == "sum" || name == "avg") && argument == "amount"
-			for _, place := range []string{"SELECT {}(@) FROM events GROUP BY level",
+			mayUseCells := name == "count" && argument != "note" && argument != "DISTINCT amount" || (name == "sum" || name == "avg") && argument == "amount"
+			for _, position := range []string{"SELECT {}(@) FROM events GROUP BY level",
 				"SELECT level FROM events GROUP BY level HAVING {}(@) IS NULL", "SELECT level FROM events GROUP BY level ORDER BY {}(@)"} {
-				sql := strings.Replace(strings.Replace(place, "{}", name, 1), "@", argument, 1)
-				if result, refusal := r.Rewrite(sql, false); (refusal == nil) != isOfCells {
+				sql := strings.Replace(strings.Replace(position, "{}", name, 1), "@", argument, 1)
+				if result, refusal := r.Rewrite(sql, false); (refusal == nil) != mayUseCells {
 					t.Errorf("%s: %v, %s", sql, refusal, result.Text)
 				}
 			}

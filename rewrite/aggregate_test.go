@@ -11,8 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// An aggregate that is not known as one would be answered from the visible rows. A volatile function could choose
-// single rows of a group.
+// A function is treated as an aggregate where PostgreSQL has it as one. If one were missed, its result would come from
+// the visible rows only. A volatile function is refused beside aggregates, since it could choose single rows of a
+// group.
 func TestAggregatesAndFunctionsOfAggregates(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
@@ -34,14 +35,14 @@ func TestAggregatesAndFunctionsOfAggregates(t *testing.T) {
 			t.Errorf("%s is an aggregate", name)
 		}
 	}
-	used := slices.Collect(maps.Keys(cellFunctions))
+	listedNames := slices.Collect(maps.Keys(cellFunctions))
 	for _, name := range names(`SELECT DISTINCT proname::text FROM pg_proc WHERE proname = ANY ($1) AND pronamespace = 'pg_catalog'::regnamespace
-		AND (provolatile = 'v' OR proretset OR prokind <> 'f')`, used) {
+		AND (provolatile = 'v' OR proretset OR prokind <> 'f')`, listedNames) {
 		t.Errorf("%s is volatile, an aggregate, or returns a set", name)
 	}
-	known := names(`SELECT DISTINCT proname::text FROM pg_proc WHERE proname = ANY ($1) AND pronamespace = 'pg_catalog'::regnamespace`, used)
-	for _, name := range used {
-		if !slices.Contains(known, name) {
+	namesOnServer := names(`SELECT DISTINCT proname::text FROM pg_proc WHERE proname = ANY ($1) AND pronamespace = 'pg_catalog'::regnamespace`, listedNames)
+	for _, name := range listedNames {
+		if !slices.Contains(namesOnServer, name) {
 			t.Errorf("there is no function %s", name)
 		}
 	}

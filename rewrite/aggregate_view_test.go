@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A view over a table that counts in groups is refused when the policy is loaded, for what it is: trying again does not
-// help.
+// A policy is refused if it lists a view that reads a table which agents may only count in groups. The error is about
+// the view itself, and a retry cannot help.
 func TestViewsDoNotCountInGroups(t *testing.T) {
 	for _, query := range []string{"SELECT kind, count(*) FROM events GROUP BY kind",
 		"SELECT avg(amount) FROM events JOIN people ON people.id = person", "SELECT * FROM (SELECT max(level) FROM events) AS x"} {

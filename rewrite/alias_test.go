@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Where agents see fewer columns than a table has, the rewriter replaces the table by a view. PostgreSQL distinguishes
-// tables by schema and limits the names in an alias; such errors use the client's own words.
+// Where a policy hides columns of a table, the rewriter puts a view in its place. PostgreSQL's errors about table
+// aliases must still name what the client wrote.
 func TestAliasesOfTablesWithHiddenColumns(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(),

@@ -20,9 +20,9 @@ const member = ` JOIN pg_depend AS d ON d.objid = x.oid AND d.classid = x.tableo
 
 // namedKinds are the kinds of names in the data files: those of pg_catalog, and of an extension.
 var namedKinds = []struct {
-	what        string
+	description string
 	dataFile    dataFile
-	least       int // the least number of names that pg_catalog has
+	minCount    int // pg_catalog has at least so many names
 	catalogKey  string
 	ofExtension string
 }{
@@ -52,32 +52,33 @@ var namedKinds = []struct {
 	},
 }
 
-// Every name of the server's pg_catalog is classified: a new one stops the build until somebody has looked at it.
+// Every name of the server's pg_catalog is classified in the data files. A name of a new PostgreSQL version fails this
+// test until somebody has classified it.
 func TestEveryCatalogNameIsClassified(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for _, kind := range namedKinds {
 		names := queryNames(t, conn, kind.catalogKey)
-		if len(names) < kind.least {
-			t.Errorf("only %d names of the kind %s", len(names), kind.what)
+		if len(names) < kind.minCount {
+			t.Errorf("only %d names of the kind %s", len(names), kind.description)
 		}
 		for _, name := range names {
 			if _, ok := kind.dataFile[catalogKey][name]; !ok {
-				t.Errorf("%s %s is in pg_catalog and in no data file", kind.what, name)
+				t.Errorf("%s %s is in pg_catalog and in no data file", kind.description, name)
 			}
 		}
 	}
 }
 
-// A sampling method takes one argument, of a type that no statement can name. In attribute notation only a field can
-// have its name.
+// No statement of an agent can call a table sampling method as a function, because its argument has a type that cannot
+// be named. In attribute notation its name can only mean a field.
 func TestSamplingMethodsTakeNoValues(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	seen := 0
+	methodCount := 0
 	for name, c := range catalogFunctions {
 		if c.why != samplingMethods {
 			continue
 		}
-		seen++
+		methodCount++
 		for _, arguments := range queryNames(t, conn,
 			"SELECT proargtypes::regtype[]::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname = '"+name+"'") {
 			if arguments != "[0:0]={internal}" {
@@ -85,8 +86,8 @@ func TestSamplingMethodsTakeNoValues(t *testing.T) {
 			}
 		}
 	}
-	if seen == 0 || typeList.allows(catalogKey, "internal") {
-		t.Errorf("%d sampling methods; internal is class %q", seen, typeList[catalogKey]["internal"].class)
+	if methodCount == 0 || typeList.allows(catalogKey, "internal") {
+		t.Errorf("%d sampling methods; internal is class %q", methodCount, typeList[catalogKey]["internal"].class)
 	}
 	for _, sql := range []string{"SELECT (NULL::internal).system", "SELECT system(NULL)"} {
 		if result, refusal := rewriter(t, InjectedMode).Rewrite(sql, false); refusal == nil {
@@ -110,14 +111,14 @@ func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	type named struct {
-		kind, name, what string
-		function         *uint32
-		calls            *string
-		types            []string
-		class, oid       uint32
+		kind, name, description string
+		function                *uint32
+		calls                   *string
+		types                   []string
+		class, oid              uint32
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n named, err error) {
-		return n, row.Scan(&n.kind, &n.name, &n.what, &n.function, &n.calls, &n.types, &n.class, &n.oid)
+	namedObjects, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n named, err error) {
+		return n, row.Scan(&n.kind, &n.name, &n.description, &n.function, &n.calls, &n.types, &n.class, &n.oid)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,20 +134,20 @@ func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
 		}
 		return *name
 	}
-	for _, n := range all {
-		extension, class, known := catalogKey, "pg_operator", operatorList
+	for _, n := range namedObjects {
+		extension, class, listedNames := catalogKey, "pg_operator", operatorList
 		if n.kind == "cast" {
-			class, known = "pg_cast", castList
+			class, listedNames = "pg_cast", castList
 		}
 		if n.oid >= 16384 {
 			extension = owner(class, n.oid)
 		}
-		if !known.allows(extension, n.name) {
+		if !listedNames.allows(extension, n.name) {
 			continue
 		}
 		for _, name := range n.types {
 			if _, isTypeListed := typeList[catalogKey][strings.TrimPrefix(name, "_")]; isTypeListed && !typeList.allows(catalogKey, strings.TrimPrefix(name, "_")) {
-				t.Errorf("%s %s is allowed, but not its type %s", n.kind, n.what, name)
+				t.Errorf("%s %s is allowed, but not its type %s", n.kind, n.description, name)
 			}
 		}
 		if n.calls == nil {
@@ -157,15 +158,15 @@ func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
 			c = extensionFunctions[owner("pg_proc", *n.function)][*n.calls]
 		}
 		if c.class != classAllow && c.class != classShadow {
-			t.Errorf("%s %s is allowed and calls %s, which is not: %s: %s", n.kind, n.what, *n.calls, c.class, c.why)
+			t.Errorf("%s %s is allowed and calls %s, which is not: %s: %s", n.kind, n.description, *n.calls, c.class, c.why)
 		}
 	}
 }
 
-// Names that are dangerous by what the server says of them are not allowed.
+// Functions that PostgreSQL itself marks as dangerous, by their type or volatility, are not on the allowlist.
 func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
-	for what, query := range map[string]string{
+	for description, query := range map[string]string{
 		"not for PUBLIC": "SELECT proname::text FROM pg_proc WHERE pronamespace = " +
 			"'pg_catalog'::regnamespace AND NOT has_function_privilege('public', oid, 'EXECUTE')",
 		"with internal values": "SELECT proname::text FROM pg_proc WHERE pronamespace = " +
@@ -177,11 +178,11 @@ func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 	} {
 		for _, name := range queryNames(t, conn, query) {
 			if c := catalogFunctions[name]; c.class == classAllow {
-				t.Errorf("%s is %s and allowed (%s)", name, what, c.why)
+				t.Errorf("%s is %s and allowed (%s)", name, description, c.why)
 			}
 		}
 	}
-	// The volatile functions that were examined.
+	// Each of these volatile functions was examined, and is allowed.
 	volatile := " array_sample array_shuffle random_normal uuidv4 uuidv7 clock_timestamp gen_random_uuid random " +
 		"setseed timeofday pg_is_in_recovery pg_is_wal_replay_paused pg_jit_available pg_collation_actual_version " +
 		"pg_database_collation_actual_version pg_partition_ancestors pg_partition_tree pg_advisory_unlock_all "
@@ -193,22 +194,23 @@ func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 	}
 }
 
-// The data files are well formed: known classes, no name twice, every shadow has its stand-in or is refused.
+// The data files are well formed: classes are known, no name is there twice, and every shadow either has a replacement
+// function or is refused.
 func TestFunctionLists(t *testing.T) {
 	for file, text := range map[string]string{
 		"functions.txt": functionsText, "extensions.txt": extensionsText, "operators.txt": operatorsText, "types.txt": typesText, "casts.txt": castsText,
 	} {
-		seen := map[string]bool{}
+		seenNames := map[string]bool{}
 		extension := ""
 		for line := range dataLines(text) {
 			switch {
 			case strings.HasPrefix(line, "= "):
 			case strings.HasPrefix(line, "["):
 				extension = line
-			case seen[extension+line]:
+			case seenNames[extension+line]:
 				t.Errorf("%s is twice in %s", line, file)
 			default:
-				seen[extension+line] = true
+				seenNames[extension+line] = true
 			}
 		}
 	}
@@ -245,35 +247,35 @@ func TestFunctionLists(t *testing.T) {
 	}
 }
 
-// extensions makes the extensions of the data files, and returns those that the server has. pgvector may be missing, the
-// others come with PostgreSQL.
+// extensions makes the extensions of the data files, and returns those that the server has. pgvector may be missing,
+// the others come with PostgreSQL.
 func extensions(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
-	var made []string
+	var createdExtensions []string
 	for _, extension := range slices.Sorted(maps.Keys(extensionFunctions)) {
 		if _, err := conn.Exec(context.Background(), "CREATE EXTENSION IF NOT EXISTS "+pgx.Identifier{extension}.Sanitize()); err == nil {
-			made = append(made, extension)
+			createdExtensions = append(createdExtensions, extension)
 		} else if extension == "vector" && os.Getenv("REQUIRE_PGVECTOR") == "" {
 			t.Log("pgvector is not installed here: its names are not checked")
 		} else {
 			t.Errorf("%s: %v", extension, err)
 		}
 	}
-	return made
+	return createdExtensions
 }
 
-// Every name of the extensions is classified, whichever version of them the server has.
+// Every name of the extensions is classified, in whichever version the server has them.
 func TestEveryExtensionNameIsClassified(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	for _, extension := range extensions(t, conn) {
 		for _, kind := range namedKinds {
-			known := kind.dataFile
-			if kind.what == "function" {
-				known = extensionFunctions
+			listedNames := kind.dataFile
+			if kind.description == "function" {
+				listedNames = extensionFunctions
 			}
 			for _, name := range queryNames(t, conn, kind.ofExtension, extension) {
-				if _, ok := known[extension][name]; !ok {
-					t.Errorf("%s %s of %s is in no data file", kind.what, name, extension)
+				if _, ok := listedNames[extension][name]; !ok {
+					t.Errorf("%s %s of %s is in no data file", kind.description, name, extension)
 				}
 			}
 		}
@@ -287,7 +289,7 @@ func TestEveryExtensionNameIsClassified(t *testing.T) {
 	}
 }
 
-// callableToo are names that have a function for the server's own use beside others.
+// callableToo are names shared by a function that is only for the server's own use and a function that agents may call.
 var callableToo = map[string]bool{}
 
 func queryNames(t *testing.T, conn *pgx.Conn, sql string, args ...any) []string {

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// In a.b PostgreSQL calls the function b, or casts to the type b, where a has no column b. Which item the name a means
-// depends on scopes. In each of these statements an item with the column seems to be meant, while another without it
-// is.
+// In a.b PostgreSQL calls the function b, or casts to the type b, where a has no column b. Which FROM item the name a
+// means depends on scopes. Each statement here is refused: a is not the item that seems meant, and lacks the column.
 func TestAttributeNotationFindsNoFunction(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{
@@ -42,7 +41,7 @@ func TestAttributeNotationFindsNoFunction(t *testing.T) {
 	}
 }
 
-// A name that is certain to be a column is one, whatever functions have the same name.
+// Where a name is certain to be a column's, it is read as a column, even if functions have the same name.
 func TestColumnsNamedLikeFunctions(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{
@@ -57,7 +56,7 @@ func TestColumnsNamedLikeFunctions(t *testing.T) {
 		"SELECT x.age, x.checked_text, x.b FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS a int, age int, checked_text text) AS x (b)",
 		"SELECT y.age FROM (SELECT * FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS age int) AS x) AS y",
 		"SELECT x.age FROM (SELECT 1 AS age) AS x WHERE EXISTS (SELECT 1 FROM people p WHERE x.age > 0)",
-		"SELECT (m).system, (m).bernoulli FROM memories m", // no expression can be an argument of sampling methods
+		"SELECT (m).system, (m).bernoulli FROM memories m", // a sampling method cannot be called with an expression
 	} {
 		if _, refusal := r.Rewrite(sql, false); refusal != nil {
 			t.Errorf("%s: %s", sql, refusal.Message)
@@ -65,8 +64,8 @@ func TestColumnsNamedLikeFunctions(t *testing.T) {
 	}
 }
 
-// A listed function of a row is a function in attribute notation too. It is in the audit record, and the table stays a
-// table.
+// A listed function of a row type is also a function in attribute notation. The audit record lists it, and the table
+// still counts as read.
 func TestListedFunctionsInAttributeNotation(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT memories.caption FROM memories",
@@ -82,7 +81,7 @@ func TestListedFunctionsInAttributeNotation(t *testing.T) {
 	}
 }
 
-// Such a call does not take the signed path either, whose views know no rows.
+// A call in attribute notation does not take the signed path either, because the row types of its views differ.
 func TestListedFunctionsInAttributeNotationAreNotLeakSafe(t *testing.T) {
 	r := rewriter(t, AutoMode)
 	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT (m).caption FROM memories m",

@@ -11,20 +11,20 @@ import (
 // A parameter may replace a number or a uuid that a condition of the outermost query compares with a column. It may
 // replace a string where the column is unique, and nothing else.
 func TestBindableLiterals(t *testing.T) {
-	const uuid, other = "'00000000-0000-4000-8000-000000000001'", "'00000000-0000-4000-8000-00000000000A'"
+	const uuid, upperCaseUUID = "'00000000-0000-4000-8000-000000000001'", "'00000000-0000-4000-8000-00000000000A'"
 	r, _ := altered(t, InjectedMode, `ALTER TABLE memories ADD product int, ADD big bigint, ADD small smallint, ADD price numeric,
 		ADD slug varchar(20) UNIQUE, ADD kind text, ADD day date`)
 	for sql, want := range map[string]string{
-		"SELECT title FROM memories WHERE id = " + uuid:                                            uuid,
-		"SELECT title FROM memories WHERE " + uuid + " = id":                                       uuid,
-		"SELECT title FROM memories m WHERE m.product = 5 AND big IN (6, 7)":                       "5 6 7",
-		"SELECT title FROM memories WHERE NOT (product = 5 OR id IN (" + uuid + "," + other + "))": "5 " + uuid + " " + other,
-		"SELECT title FROM memories WHERE slug = 'a' AND kind = 'b' AND product = 5":               "'a' 5",
-		"SELECT 7, title FROM memories WHERE product = 5 ORDER BY 1 LIMIT 20 OFFSET 3":             "5",
-		"SELECT 1 FROM memories m JOIN memories n ON m.id = n.id AND n.product = 5":                "5",
-		"WITH m AS (SELECT product FROM memories) SELECT 1 FROM memories WHERE product = 5":        "5",
+		"SELECT title FROM memories WHERE id = " + uuid:                                                    uuid,
+		"SELECT title FROM memories WHERE " + uuid + " = id":                                               uuid,
+		"SELECT title FROM memories m WHERE m.product = 5 AND big IN (6, 7)":                               "5 6 7",
+		"SELECT title FROM memories WHERE NOT (product = 5 OR id IN (" + uuid + "," + upperCaseUUID + "))": "5 " + uuid + " " + upperCaseUUID,
+		"SELECT title FROM memories WHERE slug = 'a' AND kind = 'b' AND product = 5":                       "'a' 5",
+		"SELECT 7, title FROM memories WHERE product = 5 ORDER BY 1 LIMIT 20 OFFSET 3":                     "5",
+		"SELECT 1 FROM memories m JOIN memories n ON m.id = n.id AND n.product = 5":                        "5",
+		"WITH m AS (SELECT product FROM memories) SELECT 1 FROM memories WHERE product = 5":                "5",
 
-		"SELECT title FROM memories WHERE id = 'x'":                                       "", // the literal fails when the statement is parsed
+		"SELECT title FROM memories WHERE id = 'x'":                                       "", // the literal fails at Parse
 		"SELECT title FROM memories WHERE small = 5 AND price = 5 AND day = '2024-01-01'": "",
 		"SELECT title FROM memories WHERE product > 5 AND product <> 6":                   "", // other values get other plans
 		"SELECT title FROM memories WHERE product = -5 AND product IN (1, -2)":            "",

@@ -9,16 +9,16 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Each key that a statement names is one, however it is written: rates are of keys.
+// The rewriter counts each distinct key that a statement names, however it is written, because rate limits are per key.
 func TestKeysAreCounted(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for n := 1; n <= 3; n++ {
-		var quoted, plain []string
+		var quotedKeys, unquotedKeys []string
 		for i := range n {
-			quoted, plain = append(quoted, fmt.Sprintf("'c%d'", i)), append(plain, fmt.Sprintf("c%d", i))
+			quotedKeys, unquotedKeys = append(quotedKeys, fmt.Sprintf("'c%d'", i)), append(unquotedKeys, fmt.Sprintf("c%d", i))
 		}
-		for _, condition := range []string{"code IN (" + strings.Join(quoted, ", ") + ")",
-			"code = ANY (ARRAY[" + strings.Join(quoted, ", ") + "])", "code = ANY ('{" + strings.Join(plain, ",") + "}')"} {
+		for _, condition := range []string{"code IN (" + strings.Join(quotedKeys, ", ") + ")",
+			"code = ANY (ARRAY[" + strings.Join(quotedKeys, ", ") + "])", "code = ANY ('{" + strings.Join(unquotedKeys, ",") + "}')"} {
 			query := "SELECT body FROM letters WHERE " + condition
 			for sql, want := range map[string]string{
 				query: fmt.Sprint([]int{n}), query + "; SELECT 1; " +
@@ -36,7 +36,8 @@ func TestKeysAreCounted(t *testing.T) {
 	}
 }
 
-// A column that exists by key only is in no view, whatever key the view's query names: a reader of the view names none.
+// A column that may only be fetched by key is missing from the copies of a view, even if the view's query names a key.
+// The view's reader has named none.
 func TestViewsReadNothingByKey(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, query := range []string{"SELECT body FROM letters WHERE code = 'c1'",
@@ -50,9 +51,9 @@ func TestViewsReadNothingByKey(t *testing.T) {
 	}
 }
 
-// A column that exists by key is available where the statement's conditions can be met by rows of that key only.
-// Elsewhere it is not, so that a fetch returns what the statement would read from the table itself.
-func TestKeysAreFixed(t *testing.T) {
+// Such a column is available only where the statement's conditions hold for rows of the named key alone. Elsewhere it
+// is refused, so that a fetch returns what reading the table itself would.
+func TestByKeyColumnsNeedTheirKey(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, want := range map[string]string{
 		"SELECT body FROM letters WHERE code = 'c1'":                                         "'c1'",
@@ -125,15 +126,15 @@ func TestKeysAreFixed(t *testing.T) {
 		"SELECT l.body FROM letters l JOIN pages p ON pages.site = l.code WHERE public.pages.n = 'c1'": "",
 	} {
 		result, refusal := r.Rewrite(sql, true)
-		var fetched string
+		var fetchedValue string
 		if refusal == nil {
-			_, fetched, _ = strings.Cut(result.Text, "pgconsent_signed.current_catalog()")
-			fetched, _, _ = strings.Cut(fetched, ")")
-			fetched = strings.NewReplacer("::pg_catalog.text", "", "::pg_catalog.varchar", "", "ARRAY[", "",
-				"]", "").Replace(strings.TrimPrefix(fetched, ", "))
+			_, fetchedValue, _ = strings.Cut(result.Text, "pgconsent_signed.current_catalog()")
+			fetchedValue, _, _ = strings.Cut(fetchedValue, ")")
+			fetchedValue = strings.NewReplacer("::pg_catalog.text", "", "::pg_catalog.varchar", "", "ARRAY[", "",
+				"]", "").Replace(strings.TrimPrefix(fetchedValue, ", "))
 		}
-		if fetched != want {
-			t.Errorf("%s: fetched by %q, want %q: %v", sql, fetched, want, refusal)
+		if fetchedValue != want {
+			t.Errorf("%s: fetched by %q, want %q: %v", sql, fetchedValue, want, refusal)
 		}
 	}
 }

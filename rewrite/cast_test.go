@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A cast of another role closes its target type to statements that have a value of its source type, and to nothing
-// else. The type gauge is cast to integer by a function that nobody listed.
+// Another role's cast makes a statement refused if it has a value of the cast's source type and names its target type.
+// Other statements are unaffected. The type gauge is cast to integer by a function that the policy does not list.
 func TestCastsOfOtherRolesCloseTheirTarget(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, refused := range map[string]bool{
@@ -43,7 +43,7 @@ func TestCastsOfOtherRolesCloseTheirTarget(t *testing.T) {
 		"SELECT x.a::int FROM jsonb_to_record('{}') AS x (a gauge)":                         true,
 		"SELECT (jsonb_populate_record(NULL::gauges, '{}')).g::int":                         true,
 		"SELECT (x).g::int FROM (SELECT gauges AS x FROM gauges) y":                         true,
-		"SELECT pg_input_is_valid('1', 'integer') FROM gauges WHERE g IS NULL":              false, // by the type's input function
+		"SELECT pg_input_is_valid('1', 'integer') FROM gauges WHERE g IS NULL":              false, // it calls the type's input function, no cast
 		"UPDATE gauges SET n = g::int":                                                      true,
 		"UPDATE gauges SET n = '1' WHERE id = 1 RETURNING g::int":                           true,
 		"INSERT INTO gauges (n) VALUES ('1') ON CONFLICT DO NOTHING RETURNING (g)::int":     true,
@@ -52,7 +52,7 @@ func TestCastsOfOtherRolesCloseTheirTarget(t *testing.T) {
 		"PREPARE p (integer) AS SELECT n FROM gauges WHERE id = $1":                         false,
 		"PREPARE p (gauge) AS SELECT $1::int":                                               true,
 		"SELECT x.a FROM gauges, jsonb_to_record('{}') AS x (a int) WHERE gauges.n IS NULL": false,
-		"SELECT x::converted FROM generate_series(1, 2) x":                                  true, // integers are everywhere
+		"SELECT x::converted FROM generate_series(1, 2) x":                                  true, // any statement may have an integer
 	} {
 		if strings.Contains(sql, "pg_input_is_valid") && r.snap.ServerVersion() < 160000 {
 			continue
@@ -67,7 +67,7 @@ func TestCastsOfOtherRolesCloseTheirTarget(t *testing.T) {
 	}
 }
 
-// A parameter's declared type is a source as well.
+// A parameter's declared type also counts as a source type.
 func TestParametersThatCastsOfOthersTake(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	gauge, gauges, integer := r.snap.TypesNamed("", "gauge")[0].OID, r.snap.TypesNamed("", "_gauge")[0].OID, r.snap.TypesNamed("", "int4")[0].OID
@@ -76,9 +76,9 @@ func TestParametersThatCastsOfOthersTake(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, oid := range map[string]uint32{"a gauge": gauge, "a list of them": gauges} {
+		for description, oid := range map[string]uint32{"a gauge": gauge, "a list of them": gauges} {
 			if got := result.ParameterTypeRefusal(r.snap, oid); (got != nil) != refused {
-				t.Errorf("%s, %s: %v", sql, what, got)
+				t.Errorf("%s, %s: %v", sql, description, got)
 			}
 		}
 		if got := result.ParameterTypeRefusal(r.snap, integer); got != nil {

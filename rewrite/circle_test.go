@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Recursive queries may be made of themselves, or of each other, and of nothing else. PostgreSQL refuses most such;
-// whether it does or not, the rewriter comes to an end.
-func TestQueriesMadeOfThemselves(t *testing.T) {
+// WITH RECURSIVE queries may refer only to themselves or to each other. PostgreSQL refuses most of these. The rewriter
+// must terminate in each case.
+func TestRecursiveQueriesTerminate(t *testing.T) {
 	r := rewriter(t, AutoMode)
 	for _, sql := range []string{
 		"WITH RECURSIVE x (n) AS (SELECT n FROM x) SELECT * FROM x",
@@ -27,13 +27,13 @@ func TestQueriesMadeOfThemselves(t *testing.T) {
 	names, columns := []string{"x", "y", "z", "memories"}, []string{"a", "b", "id", "content", "*", "(q).*", "q", "1"}
 	pick := func(choices []string) string { return choices[dice.IntN(len(choices))] }
 	body := func() string {
-		one := func() string {
+		randomQuery := func() string {
 			return fmt.Sprintf("SELECT q.%s, %s FROM %s AS q", pick(columns[:5]), pick(columns), pick(names))
 		}
 		if dice.IntN(3) == 0 {
-			return one() + " UNION ALL " + one()
+			return randomQuery() + " UNION ALL " + randomQuery()
 		}
-		return one()
+		return randomQuery()
 	}
 	answeredCount := 0
 	for range 600 {

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// Statements that drivers send by themselves (measured/clients) are all answered.
+// Statements that drivers send on their own, as recorded in measured/clients, are all answered.
 func TestStatementsOfClients(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	r := rewriter(t, InjectedMode)
@@ -123,9 +123,9 @@ func TestStatementsOfPsql(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, out)
 		}
-		parts := strings.Split(string(out), "********* QUERY **********\n")
-		for _, part := range parts[1:] {
-			text, _, _ := strings.Cut(part, "\n**************************")
+		sections := strings.Split(string(out), "********* QUERY **********\n")
+		for _, section := range sections[1:] {
+			text, _, _ := strings.Cut(section, "\n**************************")
 			result, refusal := r.Rewrite(text, false)
 			if refusal != nil {
 				t.Errorf("%s: %v (%s)\n%s", command, refusal, refusal.Hint, text)

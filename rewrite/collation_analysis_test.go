@@ -15,8 +15,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// collated is the fixture with columns of two collations, code and name, beside those of the database's own.
-func collated(t *testing.T) (*Rewriter, *pgx.Conn) {
+// collatedRewriter returns the fixture with two more columns, code and name, whose collations differ from the
+// database's and from each other.
+func collatedRewriter(t *testing.T) (*Rewriter, *pgx.Conn) {
 	t.Helper()
 	return altered(t, InjectedMode, `ALTER TABLE people ALTER name TYPE text COLLATE "C"; ALTER TABLE memories ADD code text COLLATE "POSIX";
 		INSERT INTO people (user_id, name) SELECT gen_random_uuid(), n FROM unnest('{k l,l,a}'::text[]) n;
@@ -25,11 +26,11 @@ func collated(t *testing.T) (*Rewriter, *pgx.Conn) {
 		INSERT INTO drafts (user_id, title, code, name) SELECT gen_random_uuid(), n, n, n FROM unnest('{k l,l,a}'::text[]) n`)
 }
 
-// Several collations may stand in a statement where they do not meet.
-func TestCollationsApart(t *testing.T) {
-	r, _ := collated(t)
+// A statement may read columns of several collations as long as it compares none with another.
+func TestSeparateCollationsAreAllowed(t *testing.T) {
+	r, _ := collatedRewriter(t)
 	const from = " FROM memories m JOIN memory_participants l ON l.memory_id = m.id JOIN people p ON p.id = l.person_id "
-	for sql, meet := range map[string]bool{
+	for sql, wantRefusal := range map[string]bool{
 		"SELECT m.code, p.name" + from + "WHERE m.code = 'a' AND p.name > 'b' ORDER BY m.code, p.name": false,
 		"SELECT *" + from:                                            false,
 		"SELECT DISTINCT code, name" + from:                          false,
@@ -212,17 +213,17 @@ func TestCollationsApart(t *testing.T) {
 		"SELECT 1 FROM people WHERE name > (decoded()).code":            true,
 	} {
 		_, refusal := r.Rewrite(sql, false)
-		if meets := refusal != nil && refusal.Reason == sqlstate.ReasonConstruct &&
-			strings.Contains(refusal.Message, "several collations"); meets != meet || refusal != nil && !meets {
+		if isCollationRefusal := refusal != nil && refusal.Reason == sqlstate.ReasonConstruct &&
+			strings.Contains(refusal.Message, "several collations"); isCollationRefusal != wantRefusal || refusal != nil && !isCollationRefusal {
 			t.Errorf("%s: %v", sql, refusal)
 		}
 	}
 }
 
 // PostgreSQL has the last word: what is answered never has it compare two collations.
-func TestCollationsNeverMeet(t *testing.T) {
+func TestNoTwoCollationsAreCompared(t *testing.T) {
 	tier.All(t)
-	r, conn := collated(t)
+	r, conn := collatedRewriter(t)
 	ctx := context.Background()
 	if _, err := conn.PgConn().Exec(ctx, "SET statement_timeout = '10s'").ReadAll(); err != nil {
 		t.Fatal(err)
@@ -239,8 +240,8 @@ func TestCollationsNeverMeet(t *testing.T) {
 		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
 			t.Fatal(err)
 		}
-		var normalized *pgconn.PgError
-		conflict := errors.As(err, &normalized) && normalized.Code == "42P22" // PostgreSQL refuses two COLLATE clauses independently of rows
+		var pgErr *pgconn.PgError
+		conflict := errors.As(err, &pgErr) && pgErr.Code == "42P22" // PostgreSQL refuses two COLLATE clauses independently of rows
 		switch {
 		case refusal == nil && conflict:
 			t.Errorf("%s: %v", sql, err)
@@ -255,46 +256,47 @@ func TestCollationsNeverMeet(t *testing.T) {
 	}
 }
 
-// collatedQueries writes queries over texts of several collations.
+// collatedQueries generates random queries over texts of several collations.
 type collatedQueries struct{ *rand.Rand }
 
 func (g *collatedQueries) one(choices ...string) string { return choices[g.IntN(len(choices))] }
 
-// statement is a query, or one that writes rows as they come.
+// statement returns a random query, or a statement that writes rows.
 func (g *collatedQueries) statement() string {
 	draftExprs := []string{"drafts.code", "drafts.name", "code", "name", "title", "'k'"}
 	otherExprs := append([]string{"x.y", "y", "z"}, "drafts.code", "drafts.name", "title")
-	set := func(from []string) string {
+	setClause := func(from []string) string {
 		return g.one("title = "+g.text(from, 1), "code = "+g.text(from, 1)+", name = "+g.text(from, 1),
 			fmt.Sprintf("(code, name) = (%s, %s)", g.text(from, 1), g.text(from, 1)), "(code, name) = (SELECT y, z FROM ("+g.query(1)+") u LIMIT 1)")
 	}
-	returning := func(from []string) string {
+	returningClause := func(from []string) string {
 		return g.one("", " RETURNING *", fmt.Sprintf(" RETURNING %s, %s", g.text(from, 1), g.text(from, 1)))
 	}
-	var write string
+	var writeStatement string
 	switch g.IntN(8) {
 	case 0:
-		write = "UPDATE drafts SET " + set(draftExprs) + " WHERE " + g.condition(draftExprs, 2) + returning(draftExprs)
+		writeStatement = "UPDATE drafts SET " + setClause(draftExprs) + " WHERE " + g.condition(draftExprs, 2) + returningClause(draftExprs)
 	case 1:
-		write = "UPDATE drafts SET " + set(otherExprs) + " FROM (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returning(otherExprs)
+		writeStatement = "UPDATE drafts SET " + setClause(otherExprs) + " FROM (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) +
+			returningClause(otherExprs)
 	case 2:
-		write = "DELETE FROM drafts WHERE " + g.condition(draftExprs, 2) + returning(draftExprs)
+		writeStatement = "DELETE FROM drafts WHERE " + g.condition(draftExprs, 2) + returningClause(draftExprs)
 	case 3:
-		write = "DELETE FROM drafts USING (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returning(otherExprs)
+		writeStatement = "DELETE FROM drafts USING (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returningClause(otherExprs)
 	case 4:
-		write = "INSERT INTO drafts (code, name) " + g.query(1) +
+		writeStatement = "INSERT INTO drafts (code, name) " + g.query(1) +
 			g.one("", " ON CONFLICT (user_id, title) DO UPDATE SET name = excluded.code WHERE "+
 				g.condition([]string{"drafts.code", "drafts.name", "excluded.code", "excluded.name"}, 1))
 	default:
 		return g.query(3)
 	}
-	if strings.Contains(write, "RETURNING code") && g.IntN(2) == 0 {
-		return "WITH w (y, z) AS (" + write + ") SELECT y FROM w WHERE " + g.condition([]string{"y", "z", "w.y"}, 1)
+	if strings.Contains(writeStatement, "RETURNING code") && g.IntN(2) == 0 {
+		return "WITH w (y, z) AS (" + writeStatement + ") SELECT y FROM w WHERE " + g.condition([]string{"y", "z", "w.y"}, 1)
 	}
-	return write
+	return writeStatement
 }
 
-// query gives columns y and z.
+// query returns a random query with the columns y and z.
 func (g *collatedQueries) query(depth int) string {
 	if g.IntN(6) == 0 {
 		return g.simple(depth) + g.one(" UNION ", " UNION ALL ", " EXCEPT ") + g.simple(depth-1)

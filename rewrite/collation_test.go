@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Two collations meet on hidden rows: the leak is in e2e, TestDifferentCollationsAreRefused.
+// A statement that compares two collations is refused where the table hides rows. TestDifferentCollationsAreRefused in e2e shows
+// what the error would leak.
 func TestCollations(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, refused := range map[string]bool{
@@ -29,7 +30,7 @@ func TestCollations(t *testing.T) {
 		`SELECT 1 FROM (SELECT title COLLATE "C" AS a FROM memories) x WHERE a > 'x'::information_schema.character_data`: false,
 		`SELECT 1 FROM (SELECT title COLLATE "POSIX" AS a FROM memories) x WHERE a > 'x'::information_schema.yes_or_no`:  true,
 		`SELECT title FROM memories WHERE title > 'x'::exact`:                                                            false,
-		`SELECT 1 FROM (SELECT body COLLATE "C" AS a, body COLLATE "POSIX" AS b FROM notes) x WHERE a > b`:               false, // notes hides no rows
+		`SELECT 1 FROM (SELECT body COLLATE "C" AS a, body COLLATE "POSIX" AS b FROM notes) x WHERE a > b`:               false, // every row of notes is visible
 		`SELECT 1 FROM memories WHERE starts_with(title COLLATE "C", 'a')`:                                               false,
 		`SELECT 1 FROM memories WHERE starts_with(title COLLATE "en-x-icu", 'a')`:                                        true,
 		`SELECT 1 FROM memories WHERE starts_with(title COLLATE public.odd, 'a')`:                                        true,
@@ -41,7 +42,7 @@ func TestCollations(t *testing.T) {
 	}
 }
 
-// Values of type name bring the collation "C".
+// Functions that return type name count as having the collation "C".
 func TestFunctionsThatGiveNames(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	rows, err := conn.Query(context.Background(), `SELECT DISTINCT p.proname FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace

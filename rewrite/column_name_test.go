@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A column without a name gets PostgreSQL's name for it, or the name is reported as unknown.
+// For a result column without an alias, the rewriter finds the name that PostgreSQL gives it, or says that it does not
+// know.
 func TestColumnsWithoutNames(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
@@ -44,7 +45,7 @@ func TestColumnsWithoutNames(t *testing.T) {
 		if expression == "GROUPING(a)" {
 			sql += " GROUP BY a"
 		}
-		described, err := conn.Prepare(t.Context(), "", sql)
+		description, err := conn.Prepare(t.Context(), "", sql)
 		if err != nil {
 			t.Errorf("%s: %v", expression, err)
 			continue
@@ -55,7 +56,7 @@ func TestColumnsWithoutNames(t *testing.T) {
 			continue
 		}
 		name := columnName(tree.Stmts[0].GetStmt().GetSelectStmt().GetTargetList()[0].GetResTarget())
-		if want := string(described.Fields[0].Name); name != want && name != "" || (name != "") != isPlain {
+		if want := string(description.Fields[0].Name); name != want && name != "" || (name != "") != isPlain {
 			t.Errorf("%s: %q, and PostgreSQL calls it %q", expression, name, want)
 		}
 	}

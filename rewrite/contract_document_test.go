@@ -12,26 +12,27 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// docs/reference/policy-contracts.md says what is built: its policy compiles, and its statements are judged as it says.
+// The examples of docs/reference/policy-contracts.md are right: the policy compiles, and each statement is allowed or
+// refused as the page says.
 func TestContractsDocument(t *testing.T) {
 	ctx := context.Background()
 	text, err := os.ReadFile("../docs/reference/policy-contracts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?s)```(yaml|sql|text)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	if len(blocks) != 3 {
-		t.Fatalf("%d blocks", len(blocks))
+	codeBlocks := regexp.MustCompile("(?s)```(yaml|sql|text)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(codeBlocks) != 3 {
+		t.Fatalf("%d blocks", len(codeBlocks))
 	}
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(ctx, blocks[0][2]).ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(ctx, codeBlocks[0][2]).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(ctx, conn, []string{"public"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := policy.Parse("policy-contracts.md", []byte(blocks[1][2]))
+	doc, err := policy.Parse("policy-contracts.md", []byte(codeBlocks[1][2]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestContractsDocument(t *testing.T) {
 		t.Log(w)
 	}
 	r := New(snap, pol, InjectedMode)
-	lines := strings.Split(strings.TrimSpace(blocks[2][2]), "\n")
+	lines := strings.Split(strings.TrimSpace(codeBlocks[2][2]), "\n")
 	for i := 0; i+1 < len(lines); i += 2 {
 		head, sql, _ := strings.Cut(lines[i], ": ")
 		values := map[string]string{"user": "1", "members": "2", "intent": "stay"}

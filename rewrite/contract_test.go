@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// judged is what the contracts say of a text: the first refusal among its statements.
-func judged(t *testing.T, r *Rewriter, sql string, values map[string]string) *sqlstate.Error {
+// contractRefusal returns the first error with which the policy's contracts refuse a statement of the text.
+func contractRefusal(t *testing.T, r *Rewriter, sql string, values map[string]string) *sqlstate.Error {
 	t.Helper()
 	result, refusal := r.Rewrite(sql, false)
 	if refusal != nil {
@@ -25,7 +25,7 @@ func judged(t *testing.T, r *Rewriter, sql string, values map[string]string) *sq
 
 func TestContracts(t *testing.T) {
 	r := underContract(t)
-	at := func(stage, intent string) map[string]string {
+	sessionValues := func(stage, intent string) map[string]string {
 		values := map[string]string{}
 		if stage != "" {
 			values["stage"] = stage
@@ -37,7 +37,7 @@ func TestContracts(t *testing.T) {
 	}
 	for _, c := range []struct {
 		stage, intent, sql string
-		refusal            string // the beginning of the message; "": allowed
+		refusal            string // the beginning of the error message; "" if allowed
 		rowEstimator       string
 	}{
 		{"1", "any", "SELECT title FROM event", "", ""},
@@ -71,7 +71,7 @@ func TestContracts(t *testing.T) {
 		{"", "", "SELECT 1", "", ""},
 		{"", "", "SELECT relname FROM pg_class", "", ""},
 		{"", "", "BEGIN; SET TimeZone = 'UTC'; COMMIT", "", ""},
-		// A statement may be wrapped in any other.
+		// Whichever statement wraps the query, the answer is the same.
 		{"4", "any", "PREPARE p AS SELECT title FROM event", "contract retrieval, stage 4: event is not allowed", ""},
 		{"4", "any", "DECLARE c CURSOR FOR SELECT title FROM event", "contract retrieval, stage 4: event is not allowed", ""},
 		{"4", "any", "COPY event (title) TO STDOUT", "contract retrieval, stage 4: event is not allowed", ""},
@@ -90,13 +90,13 @@ func TestContracts(t *testing.T) {
 		{"4", "any", "SELECT description FROM agreement; SELECT title FROM event", "contract retrieval, stage 4: event is not allowed", ""},
 		{"4", "any", "SELECT (SELECT count(*) FROM event), description FROM agreement", "contract retrieval, stage 4: event is not allowed", ""},
 		{"0", "any", "SELECT day FROM parted", "contract retrieval, stage 0: parted is not allowed", ""},
-		// Writing is allowed in so many words.
+		// Writing needs an explicit permission.
 		{"1", "any", "INSERT INTO event (title) VALUES ('x')", "contract retrieval, stage 1: event is not allowed; this statement would write it", ""},
 		{"6", "any", "INSERT INTO event (title) VALUES ('x')", "", ""},
 		{"1", "any", "INSERT INTO event_titles (title) VALUES ('x')",
 			"contract retrieval, stage 1: event (through public.event_titles) is not allowed; this statement would write it", ""},
 		{"6", "any", "UPDATE event SET title = 'x' WHERE id = 1", "", ""},
-		// Joins alone.
+		// Tables that may only be joined.
 		{"1", "any", "SELECT e.title FROM event e JOIN vessel v ON e.vessel_id = v.id WHERE v.user_id = 1", "", ""},
 		{"1", "any", "SELECT title FROM event WHERE vessel_id IN (SELECT id FROM vessel WHERE user_id = 1)", "", ""},
 		{"1", "any", "SELECT title FROM event e WHERE EXISTS (SELECT 1 FROM vessel v WHERE v.id = e.vessel_id AND v.user_id = 1)", "", ""},
@@ -130,7 +130,7 @@ func TestContracts(t *testing.T) {
 		{"2", "any", "SELECT id, label FROM need WHERE confirmed",
 			`contract retrieval, stage 2: column "confirmed" of need is not allowed`, "It allows id, label."},
 		{"6", "any", "SELECT * FROM need", "", ""},
-		// Vessels.
+		// Tables that belong to different vessels may not be read in one statement.
 		{"2", "any", "SELECT title FROM event, agreement",
 			"contract retrieval, stage 2: agreement and event may not be in one statement: their vessels are " +
 				"shared and user", "Read each vessel in a statement of its own."},
@@ -140,7 +140,7 @@ func TestContracts(t *testing.T) {
 		{"2", "any", "WITH e AS (SELECT title FROM event) SELECT body FROM content WHERE body IN (TABLE e)",
 			"contract retrieval, stage 2: content and event may not be in one statement", ""},
 		{"2", "any", "SELECT c.body FROM content c, agreement a", "", ""},
-		// Narrowing.
+		// The contract intent narrows what the contract retrieval allows.
 		{"1", "none", "SELECT title FROM event", "contract intent, intent none: nothing may be retrieved",
 			"At intent none the contract allows nothing at all."},
 		{"1", "minimal", "SELECT title FROM event LIMIT 5", "", ""},
@@ -180,7 +180,7 @@ func TestContracts(t *testing.T) {
 		{"1", "templates", "COPY (SELECT title FROM event WHERE id = 1 AND n > 3) TO STDOUT",
 			"contract intent, intent templates: the statement is none of those", ""},
 	} {
-		err := judged(t, r, c.sql, at(c.stage, c.intent))
+		err := contractRefusal(t, r, c.sql, sessionValues(c.stage, c.intent))
 		switch {
 		case err == nil && c.refusal == "":
 		case err == nil:
@@ -193,7 +193,7 @@ func TestContracts(t *testing.T) {
 	}
 }
 
-// A policy without contracts judges nothing.
+// A policy without contracts refuses no statement.
 func TestNoContract(t *testing.T) {
 	if err := new(policy.Policy).Judge(policy.Statement{Accesses: []policy.Access{{Source: policy.SourceFunction}}},
 		nil); err != nil {

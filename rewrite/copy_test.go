@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// COPY FROM may stop at what is wrong, as it does without being told to, and not pass over it.
+// COPY FROM may have options to stop at the first bad row, which is the default, but none to skip bad rows.
 func TestCopyOptions(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	for sql, isAllowed := range map[string]bool{
@@ -23,8 +23,8 @@ func TestCopyOptions(t *testing.T) {
 	}
 }
 
-// PostgreSQL makes a query of COPY where row security holds, and would show in it where rows lie, and which
-// transactions made them.
+// COPY of a table with row security becomes a query. It must not return system columns, which show where rows are
+// stored and which transactions wrote them.
 func TestSystemColumnsAreNotCopied(t *testing.T) {
 	for _, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode} {
 		r := rewriter(t, mode)

@@ -11,10 +11,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-type corpusQuery struct{ name, needs, sql string }
+type corpusQuery struct{ name, neededExtension, sql string }
 
-// corpusQueries reads testdata/corpus.sql: blocks of a line "-- name", perhaps one "-- needs: vector", and a statement
-// that ends with a semicolon. Package e2e runs the same file against its oracle.
+// corpusQueries reads testdata/corpus.sql. Each block has a line "-- name", perhaps a line "-- needs: vector", and a
+// statement that ends with a semicolon. Package e2e runs the same file against its oracle.
 func corpusQueries(t testing.TB) []corpusQuery {
 	t.Helper()
 	text, err := os.ReadFile("testdata/corpus.sql")
@@ -29,7 +29,7 @@ func corpusQueries(t testing.TB) []corpusQuery {
 			line = strings.TrimSuffix(line, "\n")
 			switch comment, ok := strings.CutPrefix(line, "-- "); {
 			case ok && strings.HasPrefix(comment, "needs: "):
-				q.needs = strings.TrimPrefix(comment, "needs: ")
+				q.neededExtension = strings.TrimPrefix(comment, "needs: ")
 			case ok && q.name == "" && len(sql) == 0:
 				q.name = comment
 			default:
@@ -44,8 +44,8 @@ func corpusQueries(t testing.TB) []corpusQuery {
 	return out
 }
 
-// The corpus is answered: rewritten in every mode, and analysed by PostgreSQL as it was before. Its statements use many
-// different sets of node kinds.
+// Every statement of the corpus is rewritten in each mode, and PostgreSQL analyses the result as it did the original.
+// The statements use many different sets of node kinds.
 func TestCorpus(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	ctx := context.Background()
@@ -59,7 +59,7 @@ func TestCorpus(t *testing.T) {
 		}
 		names[q.name] = true
 		kinds[kindSet(t, q.sql)] = q.name
-		if q.needs != "" {
+		if q.neededExtension != "" {
 			continue
 		}
 		before, err := conn.Prepare(ctx, "", q.sql)

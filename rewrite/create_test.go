@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// CREATE … IF NOT EXISTS does nothing where the thing is there and visible, and is refused elsewhere, hidden or not.
+// CREATE … IF NOT EXISTS succeeds without doing anything if the object exists and is visible. Otherwise it is refused,
+// with the same error whether the object is hidden or missing.
 func TestCreateIfNotExists(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, want := range map[string]string{

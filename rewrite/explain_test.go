@@ -2,11 +2,12 @@ package rewrite
 
 import "testing"
 
-// EXPLAIN of what reads tables becomes one of a query that reads none, with the same options and parameters.
+// EXPLAIN of a statement that reads tables is replaced by EXPLAIN of a query that reads none, with the same options and
+// parameters.
 func TestExplainStandIn(t *testing.T) {
 	const (
-		of   = `pg_catalog.generate_series(1, 1) AS "plan not shown to agents"`
-		plan = "SELECT  FROM " + of
+		standInTable = `pg_catalog.generate_series(1, 1) AS "plan not shown to agents"`
+		plan         = "SELECT  FROM " + standInTable
 	)
 	for _, mode := range []Mode{InjectedMode, RowSecurityMode, AutoMode} {
 		r := rewriter(t, mode)
@@ -20,7 +21,7 @@ func TestExplainStandIn(t *testing.T) {
 			"EXPLAIN WITH p AS (SELECT * FROM people) SELECT count(*) FROM p":      "EXPLAIN " + plan,
 			"EXPLAIN SELECT * FROM pg_class":                                       "EXPLAIN " + plan,
 			"EXPLAIN SELECT * FROM match_memories('x', 1)":                         "EXPLAIN " + plan,
-			"EXPLAIN SELECT id FROM people WHERE name = $1 AND id = $3":            "EXPLAIN SELECT $1, $2, $3 FROM " + of,
+			"EXPLAIN SELECT id FROM people WHERE name = $1 AND id = $3":            "EXPLAIN SELECT $1, $2, $3 FROM " + standInTable,
 			"EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE q (NULL, NULL)":                "EXPLAIN (VERBOSE, FORMAT JSON) " + plan,
 			"EXPLAIN SELECT 1": "EXPLAIN SELECT 1",
 		} {

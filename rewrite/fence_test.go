@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A read whose rows an approximate index might order is put below OFFSET 0. Where the policy accepts such an index, a
-// search that is the whole statement gets a second, exact form instead.
+// A table whose rows an approximate index might order is wrapped in a subquery with OFFSET 0. Where the policy accepts
+// such an index, and a search is the whole statement, the rewriter adds an exact second form instead.
 func TestSearchesAreFenced(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -18,14 +18,14 @@ func TestSearchesAreFenced(t *testing.T) {
 	memories.HasApproximateIndex, patients.HasApproximateIndex = true, true
 	defer func() { memories.HasApproximateIndex, patients.HasApproximateIndex = false, false }()
 	pol := *fixture.pol
-	declared, _ := pol.Table(memories.Name)
-	defer func() { declared.Approximate = false }()
-	const table, view, injected, whole = "(SELECT * FROM public.memories OFFSET 0)", "public_patients OFFSET 0)",
+	memoriesTable, _ := pol.Table(memories.Name)
+	defer func() { memoriesTable.Approximate = false }()
+	const table, view, injectedText, wholeTable = "(SELECT * FROM public.memories OFFSET 0)", "public_patients OFFSET 0)",
 		"END) IS NOT NULL OFFSET 0)", "END) IS NOT NULL) AS memories OFFSET 0)"
 	for i, mode := range []Mode{RowSecurityMode, RowSecurityMode, AutoMode, AutoMode, InjectedMode, InjectedMode} {
-		declared.Approximate = i%2 == 1
+		memoriesTable.Approximate = i%2 == 1
 		r := New(fixture.snap, &pol, mode)
-		searches := map[bool]int{true: 1}[!declared.Approximate]
+		searches := map[bool]int{true: 1}[!memoriesTable.Approximate]
 		for sql, fenced := range map[string]int{
 			"SELECT count(*) FROM (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3) x":                                    1,
 			"SELECT min(m.embedding <-> '(1,1)') FROM memories m":                                                                        1,
@@ -46,7 +46,7 @@ func TestSearchesAreFenced(t *testing.T) {
 			"SELECT m.id, m.embedding <-> '(1,1)' AS d FROM memories AS m GROUP BY d, m.id LIMIT 3":                                      1,
 			"SELECT embedding <-> '(1,1)', id FROM memories GROUP BY 1, 2 LIMIT 3":                                                       1,
 			"SELECT id FROM memories GROUP BY ROLLUP (id, (embedding <-> '(1,1)', id))":                                                  1,
-			// one row that counts those the index found
+			// the window function counts the rows that the index found
 			"SELECT count(*) OVER () FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1":                                     1,
 			"SELECT id FROM memories ORDER BY embedding <-> '(1,1)', rank() OVER (ORDER BY id) LIMIT 1":                        1,
 			"SELECT min(embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1":                       1,
@@ -55,7 +55,7 @@ func TestSearchesAreFenced(t *testing.T) {
 			"UPDATE drafts SET title = 'x' WHERE id IN (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3)":       1,
 			"COPY (SELECT id FROM memories m ORDER BY m.embedding <-> '(1,1)') TO STDOUT":                                      1,
 			"PREPARE p AS SELECT id FROM memories m ORDER BY m.embedding <-> $1 LIMIT 3":                                       1,
-			// no twin can be written
+			// the rewriter cannot write an exact form of this search
 			"SELECT id FROM memories ORDER BY embedding <-> (SELECT '(1,1)'::cube) LIMIT 3":                  1,
 			"SELECT public.memories.id FROM memories ORDER BY public.memories.embedding <-> '(1,1)' LIMIT 3": searches,
 			"SELECT id FROM patients ORDER BY '(1,1)'::cube <-> '(1,1)'":                                     1,
@@ -66,11 +66,11 @@ func TestSearchesAreFenced(t *testing.T) {
 				continue
 			}
 			text := result.Text
-			if twin := strings.Index(text, "UNION ALL SELECT * FROM ("); twin >= 0 {
-				text = text[:twin]
+			if twinStart := strings.Index(text, "UNION ALL SELECT * FROM ("); twinStart >= 0 {
+				text = text[:twinStart]
 			}
 			text = strings.NewReplacer("ONLY ", "", "memories *", "memories").Replace(text)
-			got := strings.Count(text, table) + strings.Count(text, view) + strings.Count(text, injected) + strings.Count(text, whole)
+			got := strings.Count(text, table) + strings.Count(text, view) + strings.Count(text, injectedText) + strings.Count(text, wholeTable)
 			if got != fenced || strings.Contains(text, "public.memories.id") && fenced > 0 {
 				t.Errorf("%d, %s: %d fences, want %d:\n%s", mode, sql, got, fenced, result.Text)
 			}
@@ -92,47 +92,48 @@ func TestSearchesAreFenced(t *testing.T) {
 	}
 }
 
-// Only a plain search gets the second form, and only where the policy accepts what the index tells. In all other
-// statements every mention that an index might order is below OFFSET 0, or the statement is refused.
+// Only a plain search gets the exact second form, and only where the policy accepts the index. In other statements each
+// reference that the index might order is below OFFSET 0, or the statement is refused.
 func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 	tier.All(t)
 	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
 	memories.HasApproximateIndex = true
-	declared, _ := fixture.pol.Table(memories.Name)
-	defer func() { memories.HasApproximateIndex, declared.Approximate = false, false }()
-	const plain, distance = "memories AS m", "m.embedding <-> '(1,1)'"
+	memoriesTable, _ := fixture.pol.Table(memories.Name)
+	defer func() { memories.HasApproximateIndex, memoriesTable.Approximate = false, false }()
+	const plainFrom, distance = "memories AS m", "m.embedding <-> '(1,1)'"
 	for i, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode, RowSecurityMode, AutoMode, InjectedMode} {
-		declared.Approximate = i < 3
+		memoriesTable.Approximate = i < 3
 		r := New(fixture.snap, fixture.pol, mode)
 		twins, fenced := 0, 0
-		for _, with := range []string{"", "WITH x AS (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1) "} {
+		for _, withClause := range []string{"", "WITH x AS (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1) "} {
 			for _, list := range []string{"m.id", "DISTINCT " + distance, "DISTINCT ON (" + distance + ") m.id", "m", "count(*) OVER ()"} {
-				for _, from := range []string{plain, "memories AS m (a)", "memories AS m, people",
+				for _, from := range []string{plainFrom, "memories AS m (a)", "memories AS m, people",
 					"people JOIN memories AS m ON true", "(SELECT * FROM memories) AS m", "people CROSS JOIN LATERAL (SELECT * FROM memories) AS m"} {
-					for _, rest := range []string{
+					for _, afterFrom := range []string{
 						"", "WHERE m.title = 'a' ", "GROUP BY m.title, m.embedding ", "GROUP BY " + distance + ", m.id ", "WINDOW w AS () "} {
 						for _, end := range []string{"LIMIT 3", "", "LIMIT ALL", "LIMIT 1 + 1", "FETCH FIRST 3 ROWS WITH TIES", "LIMIT 3 OFFSET 1"} {
-							sql := with + "SELECT " + list + " FROM " + from + " " + rest + "ORDER BY " + distance + " " + end
+							sql := withClause + "SELECT " + list + " FROM " + from + " " + afterFrom + "ORDER BY " + distance + " " + end
 							result, refusal := r.Rewrite(sql, false)
 							if refusal != nil {
 								continue
 							}
-							mentions := strings.Count(result.Text, "public.memories")
+							mentionCount := strings.Count(result.Text, "public.memories")
 							fencedMentions := strings.Count(result.Text, "public.memories OFFSET 0)") + strings.Count(result.Text, "IS NOT NULL OFFSET 0)")
-							if !declared.Approximate && from == plain && fencedMentions < mentions { // the search itself and its WHERE are not below OFFSET 0
+							if !memoriesTable.Approximate && from == plainFrom &&
+								fencedMentions < mentionCount { // the search itself and its WHERE are not below OFFSET 0
 								fencedMentions += strings.Count(result.Text, " OFFSET 0) AS m ORDER BY m.embedding <->")
 							}
 							if !strings.Contains(result.Text, nearHead) {
-								if fenced++; mentions != fencedMentions {
-									t.Fatalf("mode %d, %s: %d of %d mentions are fenced in: %s", mode, sql, fencedMentions, mentions, result.Text)
+								if fenced++; mentionCount != fencedMentions {
+									t.Fatalf("mode %d, %s: %d of %d mentions are fenced in: %s", mode, sql, fencedMentions, mentionCount, result.Text)
 								}
 								continue
 							}
 							twins++
-							if !declared.Approximate || with != "" || from != plain ||
+							if !memoriesTable.Approximate || withClause != "" || from != plainFrom ||
 								strings.Contains(list, "DISTINCT") || strings.Contains(list, "OVER") || list == "m" ||
-								strings.HasPrefix(rest, "GROUP") || strings.HasPrefix(rest, "WINDOW") || !strings.HasPrefix(end, "LIMIT 3") {
+								strings.HasPrefix(afterFrom, "GROUP") || strings.HasPrefix(afterFrom, "WINDOW") || !strings.HasPrefix(end, "LIMIT 3") {
 								t.Fatalf("mode %d, %s has a twin: %s", mode, sql, result.Text)
 							}
 						}
@@ -140,13 +141,14 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 				}
 			}
 		}
-		if declared.Approximate && twins < 4 || fenced < 300 {
+		if memoriesTable.Approximate && twins < 4 || fenced < 300 {
 			t.Errorf("mode %d: %d twins, %d that are fenced in", mode, twins, fenced)
 		}
 	}
 }
 
-// An index of a part may put the rows of the whole in order, however far below it is.
+// An index of a partition or child may order the rows of its parent, at any depth, so the parent is wrapped in OFFSET
+// 0.
 func TestIndexesOfPartsAreFenced(t *testing.T) {
 	r, _ := altered(t, RowSecurityMode, `CREATE TABLE shelf (id integer, owner uuid, at cube) PARTITION BY LIST (id);
 		CREATE TABLE shelf_1 PARTITION OF shelf FOR VALUES IN (1) PARTITION BY LIST (id);
@@ -156,8 +158,8 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "shelf_2"})
-	part.HasApproximateIndex = true
+	partition, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "shelf_2"})
+	partition.HasApproximateIndex = true
 	pol, err := policy.Compile(doc, r.snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
@@ -173,8 +175,8 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 	}
 }
 
-// A read that an index may order by a distance that fails for some row is put below OFFSET 0. That concerns geometric
-// shapes, and extensions with distances of numbers and times.
+// A table is also wrapped in OFFSET 0 if an index may order it by a distance operator that fails for some values.
+// Geometric types have such operators, and extensions for numbers and times.
 func TestDistancesThatFailAreFenced(t *testing.T) {
 	plain, _ := altered(t, RowSecurityMode, `ALTER TABLE memories ADD x point; ALTER TABLE people ADD x lseg; ALTER TABLE notes ADD x path;
 		ALTER TABLE parents ADD x box; ALTER TABLE memory_participants ADD x polygon;

@@ -19,16 +19,16 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden is a file of testdata/<statement>/: prose, then sections.
+// golden is one test file of testdata/<statement>/: a description, then sections.
 type golden struct {
 	path, prose string
 	sections    map[string]string
 	order       []string
 }
 
-// goldenSections are the sections a file may have. policy is always "shared" (testdata/policy.yaml). mode is both, rls
-// or injected; both where left out. server is PostgreSQL's error for the rewritten text, if any. since is the major
-// version from which on there is none. The others are sql, and want or error.
+// goldenSections are the sections that a file may have. policy must be "shared", that is testdata/policy.yaml. mode is
+// both (the default), rls or injected. server is the error that PostgreSQL returns for the rewritten text. since is the
+// major version from which it returns none. The others are sql, and want or error.
 var goldenSections = map[string]bool{"policy": true, "mode": true, "sql": true, "want": true, "error": true, "server": true, "since": true}
 
 func readGolden(t testing.TB, path string) *golden {
@@ -40,9 +40,9 @@ func readGolden(t testing.TB, path string) *golden {
 	g := &golden{path: path, sections: map[string]string{}}
 	section := ""
 	for line := range strings.Lines(string(text)) {
-		trimmed := strings.TrimSuffix(line, "\n")
-		if strings.HasPrefix(trimmed, "-- ") && strings.HasSuffix(trimmed, " --") {
-			section = strings.TrimSuffix(strings.TrimPrefix(trimmed, "-- "), " --")
+		trimmedLine := strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(trimmedLine, "-- ") && strings.HasSuffix(trimmedLine, " --") {
+			section = strings.TrimSuffix(strings.TrimPrefix(trimmedLine, "-- "), " --")
 			if !goldenSections[section] {
 				t.Fatalf("%s: unknown section %q", path, section)
 			}
@@ -126,7 +126,7 @@ func goldens(t testing.TB) []*golden {
 	return out
 }
 
-// abbreviate writes the conditions that package predicate makes, and tests, in short.
+// abbreviate shortens the conditions that package predicate generates, and tests, for the golden files.
 func abbreviate(text string) string {
 	for _, table := range fixture.pol.Tables() {
 		condition, _ := predicate.InjectedCondition(table.Rows, rowAlias)
@@ -163,8 +163,8 @@ func TestGolden(t *testing.T) {
 				}
 				return
 			}
-			again, _ := r.Rewrite(g.sql(), false)
-			if again == nil || again.Text != result.Text {
+			repeatedResult, _ := r.Rewrite(g.sql(), false)
+			if repeatedResult == nil || repeatedResult.Text != result.Text {
 				t.Error("a second run gives another text")
 			}
 			if _, err := sqltext.Parse(result.Text); err != nil {

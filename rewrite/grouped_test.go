@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Columns are added to GROUP BY only where the whole key of a table that hides columns is certain to stand there.
+// The rewriter adds columns to GROUP BY only where the query certainly groups by the whole key of a table with hidden
+// columns.
 func TestGroupByKeyOfNarrowedTables(t *testing.T) {
 	for _, mode := range []Mode{RowSecurityMode, InjectedMode, AlwaysSignedMode} {
 		r := rewriter(t, mode)
@@ -22,7 +23,7 @@ func TestGroupByKeyOfNarrowedTables(t *testing.T) {
 			"SELECT public.patients.id, public.patients.born FROM public.patients JOIN people ON true GROUP BY " +
 				"public.patients.id": `GROUP BY patients.born, patients.id`,
 			"SELECT p.id AS patient, p.born FROM patients p JOIN people ON true GROUP BY patient": `GROUP BY p.born, patient`,
-			// a column of people
+			// name is also a column of people
 			"SELECT p.id AS name, p.born FROM patients p JOIN people ON true GROUP BY name": `GROUP BY name`,
 			"SELECT p.id AS x, p.born AS x FROM patients p GROUP BY x":                      `GROUP BY x`,
 			"SELECT p.id, array_agg(p.born), max(p.visits) FROM patients p GROUP BY p.id":   `GROUP BY p.id`,
@@ -33,12 +34,12 @@ func TestGroupByKeyOfNarrowedTables(t *testing.T) {
 			"SELECT p.name FROM patients p GROUP BY ROLLUP (p.id)":                          `GROUP BY ROLLUP (p.id)`,
 			"SELECT name FROM patients p JOIN people USING (id) GROUP BY id":                `GROUP BY id`,
 			"SELECT born, count(*) FROM patients p JOIN memories m ON true GROUP BY p.id":   `GROUP BY p.born, p.id`,
-			// the function might have it
+			// the function's result might have a column born
 			"SELECT born, name FROM patients p JOIN generate_series(1, 2) x ON true GROUP BY p.id": `GROUP BY p.id`,
-			// people have a name, too
+			// people also has a column name, so it might be meant
 			"SELECT born, name FROM patients p JOIN people ON true GROUP BY p.id": `GROUP BY p.born, p.id`,
 			"SELECT a FROM patients p (id2, a) GROUP BY id2":                      `GROUP BY id2`,
-			// children may have the same key
+			// rows of child tables may have the same key
 			"SELECT v.plate FROM vehicles v GROUP BY v.id":                                                         `GROUP BY v.id`,
 			"SELECT m.title FROM memories m GROUP BY m.id":                                                         `GROUP BY m.id`,
 			"SELECT *, 1 FROM patients p GROUP BY 2":                                                               `GROUP BY 2`,

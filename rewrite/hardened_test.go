@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A statement gets a hardened plan if it may compare something with an expression that fails, or is random, and names
-// no column of the row. It does at every place that the server may evaluate for a hidden row. Everyday statements do
-// not.
+// A statement gets a hardened plan if it might compare something with an expression that can fail, or is random, and
+// names no column of the row. This holds in every clause that PostgreSQL might evaluate for a hidden row. Everyday
+// statements get none.
 func TestHardenedPlans(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	for _, c := range []struct{ sql, want string }{
@@ -38,7 +38,7 @@ func TestHardenedPlans(t *testing.T) {
 		{"SELECT m.id FROM memories m LEFT JOIN LATERAL (SELECT m.occurred_at::date AS n) x ON true WHERE x.n = '2026-01-01'", ""},
 		{"SELECT (SELECT count(*) FROM (SELECT ROW(1) AS n FROM notes) q WHERE q.n = $1) FROM (SELECT count(*) AS n FROM memories) q", "no column"},
 		{"SELECT q.title, q.n FROM (SELECT title, count(*) AS n FROM memories GROUP BY title) q WHERE q.n > 5 AND q.title <> 'a'", ""},
-		// a call that is a cast, or none at all
+		// calls that are casts, and some that are not
 		{"SELECT count(*) FROM meters WHERE oid(object) = (SELECT max(n) FROM pages)", "converted first"},
 		{"SELECT count(*) FROM meters WHERE pg_catalog.oid(object) = $1", "declared"}, {
 			"SELECT count(*) FROM meters WHERE nullif(object, 3) = ANY ($1)", "declared"},
@@ -136,7 +136,7 @@ func TestHardenedPlans(t *testing.T) {
 		{"SELECT * FROM notes WHERE id = (SELECT id FROM notes ORDER BY id FETCH FIRST 1 ROW WITH TIES)", "several rows"},
 		{"SELECT * FROM notes WHERE id = lower($1)::int", "no column"},
 
-		// what fails without being called, divided or cast
+		// expressions that fail without a call, a division or a cast
 		{"SELECT * FROM meters WHERE day = CURRENT_DATE + -2147483647", "no column"},
 		{"SELECT * FROM notes WHERE id = (SELECT max(id) FROM notes LIMIT -1)", "computes its LIMIT"},
 		{"SELECT * FROM notes WHERE id = (SELECT id FROM notes ORDER BY id LIMIT 1 OFFSET -1)", "computes its LIMIT"},
@@ -165,7 +165,7 @@ func TestHardenedPlans(t *testing.T) {
 		{"SELECT * FROM drafts WHERE title = ANY (ARRAY[$1, $2])", "declared"},
 		{"SELECT (SELECT count(*) FROM (meters x JOIN LATERAL (SELECT FROM meters z WHERE z.reading = x.amount) y ON true) s) FROM meters x", "LATERAL"},
 
-		// what PostgreSQL takes for leak-proof, though a column is in it
+		// expressions that PostgreSQL treats as leak-proof though a column is in them
 		{"SELECT * FROM notes WHERE (ARRAY[body]::text[])::int[] IS NULL", "converts an array"},
 		{"SELECT * FROM drafts WHERE (tags::varchar[])::int[] IS NULL", "converts an array"},
 		{"SELECT * FROM drafts WHERE tags::int[] = '{}'", "converts an array"},
@@ -201,7 +201,7 @@ func TestHardenedPlans(t *testing.T) {
 		{"SELECT * FROM drafts JOIN (SELECT NULL::uuid[] AS tags) q USING (tags) WHERE tags IS NULL", "USING"},
 		{"SELECT * FROM drafts d JOIN drafts e USING (tags) WHERE tags IS NULL", ""},
 
-		// columns that are gone when constants are folded
+		// expressions whose columns disappear when PostgreSQL folds constants
 		{"SELECT * FROM notes WHERE id = 1 / (CASE WHEN true THEN $1 ELSE id END)", "no column"},
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + coalesce(0, id))", "no column"},
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + (id = 1 AND false)::int)", "no column"},
@@ -235,7 +235,7 @@ func TestHardenedPlans(t *testing.T) {
 			"SELECT * FROM notes WHERE length(lower(body) || upper(concat(body, lower(body) || 'x'))) / $1 = 1", ""},
 		{"SELECT * FROM notes WHERE jsonb_build_object(id + 1, 1) IS NULL AND concat(body, ' ', shout) LIKE 'a%'", ""},
 
-		// conditions that are put into a query in FROM
+		// conditions that PostgreSQL pushes down into a subquery in FROM
 		{"SELECT count(*) FROM (SELECT DISTINCT id, $1::int AS k FROM notes) q WHERE id = 1 / k", "no column"},
 		{"SELECT count(*) FROM (SELECT id, body, count(*) AS n, $1 AS k FROM notes GROUP BY id, body) q WHERE n > 1 / k", "no column"},
 		{"SELECT count(*) FROM (SELECT id, count(*) AS n FROM notes GROUP BY id) q WHERE 1 / n > 0 AND id / 2 = 1", ""},
@@ -244,11 +244,11 @@ func TestHardenedPlans(t *testing.T) {
 		{"SELECT m, n FROM (SELECT date_trunc('month', at) AS m, count(*) AS n FROM meters GROUP BY 1) q WHERE m >= '2026-01-01' AND n * 2 > 4", ""},
 		{"SELECT count(*) FROM notes o, LATERAL (SELECT DISTINCT id, o.id AS k FROM notes) q WHERE q.id = 1 / k", "no column"},
 
-		// what grows
+		// expressions whose cost grows with their length
 		{"SELECT * FROM notes WHERE ARRAY[body" + strings.Repeat(", body", 20) + "] IS NULL", "many columns"},
 		{"SELECT * FROM notes WHERE ROW(body, ROW(body" + strings.Repeat(", body", 20) + ")) IS NULL", "many columns"},
 
-		// sub-selects
+		// sub-selects with arrays, rows or writes
 		{"SELECT * FROM drafts WHERE title = ANY (ARRAY(SELECT tags FROM drafts))", "makes an array"},
 		{"SELECT * FROM drafts WHERE title = ANY (ARRAY(SELECT body FROM drafts))", "makes an array"},
 		{"SELECT ARRAY(SELECT tags FROM drafts) FROM drafts", ""},
@@ -289,7 +289,7 @@ func TestHardenedPlans(t *testing.T) {
 		{"SELECT * FROM notes n JOIN lists l ON n.id = 1 / $1", "no column"},
 		{"SELECT * FROM notes n LEFT JOIN parents p USING (id) WHERE n.id = 1", ""},
 
-		// what PostgreSQL converts by itself
+		// conversions that PostgreSQL adds
 		{"SELECT * FROM meters WHERE reading = $1 AND reading < 5 AND reading > other", ""},
 		{"SELECT * FROM meters WHERE reading > other * 2 AND at > now() AND at IN ($1, $2)", ""},
 		{"SELECT * FROM meters WHERE object = $1", "converted"},
@@ -311,7 +311,7 @@ func TestHardenedPlans(t *testing.T) {
 		{"PREPARE p (numeric) AS SELECT * FROM meters WHERE reading = $1", "converted"},
 		{"PREPARE p (timestamptz[]) AS SELECT * FROM meters WHERE day = ANY ($1)", "converted"},
 
-		// sub-selects: whatever they say of themselves, they run when something asks for them
+		// a sub-select runs when PostgreSQL needs its value, which hidden rows may decide, whatever columns it names
 		{"SELECT * FROM notes WHERE id = (SELECT id FROM notes)", "several rows"},
 		{"SELECT * FROM notes WHERE id = (SELECT 1 / min(id) FROM notes)", "sub-select"},
 		{"SELECT * FROM notes WHERE id = (SELECT count(*) FROM notes WHERE 1 / id > 0)", "sub-select"},
@@ -322,7 +322,7 @@ func TestHardenedPlans(t *testing.T) {
 		{"SELECT * FROM notes WHERE id = (SELECT count(*) FROM (SELECT 1 / id FROM notes) q)", "sub-select"},
 		{"WITH q AS (SELECT 1 / id AS v FROM notes) SELECT * FROM notes WHERE id = (SELECT max(v) FROM q)", "sub-select"},
 
-		// columns of a query outside say nothing of the row either
+		// columns of an outer query do not count as columns of the row
 		{"SELECT (SELECT count(*) FROM notes WHERE id = 1 / length(m.title)) FROM memories m", "no column"},
 		{"SELECT * FROM memories m WHERE EXISTS (SELECT FROM notes WHERE id = 1 / length(m.title) OFFSET 0)", "sub-select"},
 		{"SELECT * FROM memories m, LATERAL (SELECT id FROM notes WHERE id = 1 / length(m.title)) q", "no column"},
@@ -335,7 +335,7 @@ func TestHardenedPlans(t *testing.T) {
 		{"SELECT * FROM (SELECT $1::int AS v) q JOIN notes n ON n.id = 1 / q.v", "no column"},
 		{"SELECT * FROM (VALUES (1 / $1)) q (v) JOIN notes n ON n.id = q.v", "no column"},
 
-		// columns that come out of a query in FROM as a table has them
+		// columns that a subquery in FROM returns unchanged from a table
 		{"SELECT * FROM (SELECT id, body FROM notes) q WHERE 1 / q.id > 0 AND q.id = length(q.body)", ""},
 		{"SELECT * FROM (SELECT * FROM (SELECT * FROM notes) p) q WHERE 1 / q.id > 0", ""},
 		{"WITH q AS (SELECT id, body FROM notes) SELECT * FROM q WHERE body ILIKE '%a%' AND length(body) / id > 1", ""},
@@ -383,12 +383,12 @@ func TestHardenedPlans(t *testing.T) {
 		{"SELECT oid FROM pg_type AS t (a, b) WHERE b = 'a'", "no column"},
 		{"SELECT oid FROM pg_type WHERE oid = $1::oid", "no column"},
 
-		// what is not known
+		// functions, types and operators that the rewriter does not know
 		{"SELECT plain_listed(1) FROM notes", "not PostgreSQL's own"},
 		{"SELECT NULL::mood FROM notes", ""},
 		{"SELECT 'a'::short_text FROM notes", "not PostgreSQL's own"},
 		{"INSERT INTO drafts (title) VALUES ('a')", "writes"},
-		{"UPDATE drafts SET title = 'a' WHERE id = $1", "writes"}, // it has a column of a composite type
+		{"UPDATE drafts SET title = 'a' WHERE id = $1", "writes"}, // drafts has a column of a composite type
 		{"DELETE FROM drafts WHERE id = $1", ""},
 		{"WITH d AS (DELETE FROM drafts RETURNING id) SELECT id FROM d", "writes"},
 		{"COPY drafts (title) FROM STDIN", "writes"},
@@ -422,8 +422,9 @@ func TestHardenedPlans(t *testing.T) {
 	}
 }
 
-// A virtual column may fail for a hidden row though PostgreSQL takes its expression for leak-proof. Statements that
-// compare it get a hardened plan where the comparison may come before the rule; statements that only return it do not.
+// A virtual column may fail on a hidden row though PostgreSQL takes its expression for leak-proof. A statement gets a
+// hardened plan if it may compare that column before the policy's rule is checked. Statements that only return the
+// column do not.
 func TestHardenedPlansForVirtualColumns(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -476,7 +477,7 @@ func TestHardenedPlansForVirtualColumns(t *testing.T) {
 	}
 }
 
-// A text on the signed path cannot fail, and is planned as PostgreSQL plans.
+// A text on the signed path cannot fail on hidden rows, so it needs no hardened plan.
 func TestTheSignedPathNeedsNoHardening(t *testing.T) {
 	result, refusal := rewriter(t, AlwaysSignedMode).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
 	if refusal != nil || result.Path != verdict.PathSigned || result.HardenedReason != "" || result.Effects[0].HardenedPlan != verdict.NotHardened {
@@ -484,9 +485,9 @@ func TestTheSignedPathNeedsNoHardening(t *testing.T) {
 	}
 }
 
-// Planner settings are set by SET alone, after which the settings of a hardened plan are set anew. A call that a
-// statement makes before its next part is planned may not set them.
-func TestPlansAreNotSetOnTheWay(t *testing.T) {
+// Planner settings can only be changed by SET, after which the settings of a hardened plan are sent again. A function
+// call is refused if it would change them before the next statement is planned.
+func TestPlannerSettingsAreSetOnlyBySet(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	for _, sql := range []string{
 		"EXECUTE p (length(set_config('plan_cache_mode', 'force_generic_plan', false)))", "EXECUTE p (set_config('TimeZone', 'UTC', false))",
@@ -506,8 +507,8 @@ func TestPlansAreNotSetOnTheWay(t *testing.T) {
 	}
 }
 
-// A statement that reads a table with circles or segments gets a hardened plan, whatever they are part of. Their
-// comparisons compute, and may fail.
+// A statement that reads a column of circles or segments gets a hardened plan, even where they are part of another
+// type. Comparing them computes a number, which may fail.
 func TestHardenedPlansForCirclesAndSegments(t *testing.T) {
 	r, _ := altered(t, RowSecurityMode, `CREATE DOMAIN side AS lseg; CREATE TYPE shape AS (side side);
 		ALTER TABLE people ADD seg lseg; ALTER TABLE notes ADD c circle; ALTER TABLE parents ADD sides side[];
@@ -520,7 +521,8 @@ func TestHardenedPlansForCirclesAndSegments(t *testing.T) {
 	}
 }
 
-// Slices of what has subscripts and is no array fail for every row.
+// A slice of a value that has subscripts but is not an array fails for every row, so the statement gets a hardened
+// plan.
 func TestHardenedPlansForSlices(t *testing.T) {
 	r, _ := altered(t, RowSecurityMode, "ALTER TABLE memories ADD nm name, ADD p point, ADD l line, ADD b box, ADD tags text[]")
 	for column, wantHardened := range map[string]bool{"nm": true, "p": true, "l": true, "b": true, "tags": false} {

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// quietDrafts has a table that runs no code of the owner's when a row is written.
-const quietDrafts = `CREATE EXTENSION pg_trgm; CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN short_text AS text CHECK (length(VALUE) < 9);
+// draftsWithoutTriggers has a table that runs no code of the owner's when a row is written.
+const draftsWithoutTriggers = `CREATE EXTENSION pg_trgm; CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN short_text AS text CHECK (length(VALUE) < 9);
 CREATE TABLE notes (id int PRIMARY KEY, body text);
 CREATE TABLE memories (id uuid PRIMARY KEY, user_id uuid NOT NULL, title text, found tsvector); CREATE INDEX ON memories USING gin (found);
 CREATE TABLE drafts (id uuid PRIMARY KEY, user_id uuid NOT NULL, title text, body text DEFAULT '', tags text[],
@@ -27,10 +27,10 @@ CREATE TYPE size AS (width int); CREATE TABLE worn (id int PRIMARY KEY, s short_
 CREATE FUNCTION plain_listed(n int) RETURNS int LANGUAGE sql AS 'SELECT n';
 `
 
-// quietRewriter judges writes of these tables after a change of them.
-func quietRewriter(t *testing.T, conn *pgx.Conn, mode Mode, change string) *Rewriter {
+// draftsRewriter judges writes of these tables after a change of them.
+func draftsRewriter(t *testing.T, conn *pgx.Conn, mode Mode, change string) *Rewriter {
 	t.Helper()
-	if _, err := conn.PgConn().Exec(t.Context(), "DROP SCHEMA public CASCADE; CREATE SCHEMA public;"+quietDrafts+change).ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(t.Context(), "DROP SCHEMA public CASCADE; CREATE SCHEMA public;"+draftsWithoutTriggers+change).ReadAll(); err != nil {
 		t.Fatal(change, err)
 	}
 	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
@@ -58,9 +58,9 @@ functions: { plain_listed: {} }
 	return New(snap, pol, mode)
 }
 
-// An UPDATE or DELETE gets a hardened plan where a SELECT that asks the same is.
+// An UPDATE or DELETE gets a hardened plan where a SELECT with the same conditions does.
 func TestHardeningOfWrites(t *testing.T) {
-	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "")
+	r := draftsRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "")
 	for _, c := range []struct{ sql, want string }{
 		{"UPDATE drafts SET title = 'a' WHERE id = $1", ""},
 		{"UPDATE drafts SET title = upper(body), (body, tags) = (SELECT title, NULL FROM memories WHERE id = " +
@@ -88,7 +88,7 @@ func TestHardeningOfWrites(t *testing.T) {
 		{"DELETE FROM drafts WHERE n > (random() * 5)::int", "no column"},
 		{"UPDATE drafts SET body = DEFAULT", "it writes: a column is set to its default"},
 		{"UPDATE drafts SET (title, body) = ROW('a', DEFAULT)", "it writes: a column is set to its default"},
-		{"WITH d AS (DELETE FROM notes) DELETE FROM drafts", ""}, // a refused statement; see below
+		{"WITH d AS (DELETE FROM notes) DELETE FROM drafts", ""}, // the statement is refused; see below
 		{"WITH d AS (DELETE FROM drafts RETURNING id) DELETE FROM drafts WHERE id IN (SELECT id FROM d)", "writes"},
 		{"WITH d AS (DELETE FROM drafts RETURNING id) SELECT id FROM d", "writes"},
 		{"UPDATE narrow SET body = 'a' WHERE body LIKE '%b%' RETURNING n / 2", ""},
@@ -110,16 +110,17 @@ func TestHardeningOfWrites(t *testing.T) {
 	}
 }
 
-// A write that runs any code of the owner's gets a hardened plan.
+// A write gets a hardened plan if it runs code of the table's owner: triggers, checks, defaults, rules or functions of
+// types.
 func TestHardeningOfOwnersCodeInWrites(t *testing.T) {
 	tier.All(t)
 	const (
-		update, remove = "UPDATE drafts SET title = 'a'", "DELETE FROM drafts"
-		fire           = "CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
-		asks           = "CREATE FUNCTION asks(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';"
-		stamp          = "ALTER TABLE drafts ADD changed timestamptz; CREATE FUNCTION stamp() RETURNS trigger " +
+		update, remove     = "UPDATE drafts SET title = 'a'", "DELETE FROM drafts"
+		fire               = "CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
+		createAsksFunction = "CREATE FUNCTION asks(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';"
+		stamp              = "ALTER TABLE drafts ADD changed timestamptz; CREATE FUNCTION stamp() RETURNS trigger " +
 			"LANGUAGE plpgsql AS 'BEGIN NEW.changed = now(); RETURN NEW; END'; CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW EXECUTE FUNCTION stamp()"
-		part = "CREATE TABLE part (id int PRIMARY KEY, draft uuid REFERENCES drafts ON DELETE "
+		createPartTable = "CREATE TABLE part (id int PRIMARY KEY, draft uuid REFERENCES drafts ON DELETE "
 	)
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for change, wantHardened := range map[string][2]bool{
@@ -128,24 +129,24 @@ func TestHardeningOfOwnersCodeInWrites(t *testing.T) {
 		fire + "CREATE TRIGGER t BEFORE UPDATE OF n ON drafts FOR EACH ROW EXECUTE FUNCTION fire()":                    {true, false},
 		fire + "CREATE TRIGGER t AFTER DELETE ON drafts EXECUTE FUNCTION fire(); ALTER TABLE drafts DISABLE TRIGGER t": {false, true},
 		stamp: {false, false},
-		stamp + "; " + asks +
+		stamp + "; " + createAsksFunction +
 			"ALTER TABLE drafts ADD g text GENERATED ALWAYS AS (asks('a')) STORED": {true, false},
 		"CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW EXECUTE FUNCTION tsvector_update_trigger('found', " +
 			"'pg_catalog.english', 'body')": {false, false},
-		asks + "CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW WHEN (asks(NEW.title) = '') EXECUTE " +
+		createAsksFunction + "CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW WHEN (asks(NEW.title) = '') EXECUTE " +
 			"FUNCTION suppress_redundant_updates_trigger()": {true, false},
-		asks +
+		createAsksFunction +
 			"ALTER TABLE drafts ADD CHECK (asks(title) IS NOT NULL)": {true, false},
-		asks +
+		createAsksFunction +
 			"ALTER TABLE drafts ADD g text GENERATED ALWAYS AS (asks(title)) STORED": {true, false},
-		asks +
+		createAsksFunction +
 			"CREATE INDEX ON drafts (asks(title))": {true, false},
-		asks +
+		createAsksFunction +
 			"CREATE INDEX ON drafts (n) WHERE asks(title) > 'a'": {true, false},
 		"ALTER TABLE drafts ADD CHECK (table_to_xml('notes', true, true, '') IS NOT NULL)": {true, false},
-		// a text beside a row is made one of it
-		asks + "CREATE DOMAIN asked AS text CHECK (asks(VALUE) <> ''); ALTER TABLE drafts ADD w asked": {true, true},
-		asks +
+		// a text compared with a row is converted to one
+		createAsksFunction + "CREATE DOMAIN asked AS text CHECK (asks(VALUE) <> ''); ALTER TABLE drafts ADD w asked": {true, true},
+		createAsksFunction +
 			"CREATE INDEX ON drafts ((title || asks('a')))": {true, true},
 		"CREATE DOMAIN tag AS text CHECK (VALUE <> ''); ALTER TABLE drafts ADD w tag":                      {false, false},
 		"ALTER TABLE drafts ADD w short_text":                                                              {false, false},
@@ -160,23 +161,23 @@ func TestHardeningOfOwnersCodeInWrites(t *testing.T) {
 			"'SELECT NULL::hstore'; ALTER TABLE drafts ADD feeling hstore, ADD feelings hstore[]": {false, false},
 		"ALTER TABLE drafts ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON drafts USING (true)":                {false, false},
 		"ALTER TABLE drafts ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON drafts AS RESTRICTIVE USING (true)": {true, true},
-		part + "CASCADE)":           {false, false},
-		part + "SET NULL)":          {false, false},
-		part + "SET DEFAULT)":       {false, true},
-		part + "RESTRICT)" + asksOf: {false, false},
-		part + "CASCADE)" + asksOf:  {false, false}, // checks do not run for deleted rows
-		part + "SET NULL)" + asksOf: {false, true},
-		fire + part +
+		createPartTable + "CASCADE)":           {false, false},
+		createPartTable + "SET NULL)":          {false, false},
+		createPartTable + "SET DEFAULT)":       {false, true},
+		createPartTable + "RESTRICT)" + asksOf: {false, false},
+		createPartTable + "CASCADE)" + asksOf:  {false, false}, // checks do not run for deleted rows
+		createPartTable + "SET NULL)" + asksOf: {false, true},
+		fire + createPartTable +
 			"CASCADE); CREATE TRIGGER t AFTER DELETE ON part FOR EACH ROW EXECUTE FUNCTION fire()": {false, true},
-		fire + part +
+		fire + createPartTable +
 			"CASCADE); CREATE TRIGGER t AFTER UPDATE ON part FOR EACH ROW EXECUTE FUNCTION fire()": {false, false},
-		fire + part +
+		fire + createPartTable +
 			"SET NULL); CREATE TRIGGER t AFTER UPDATE ON part FOR EACH ROW EXECUTE FUNCTION fire()": {false, true},
-		fire + part + "CASCADE); CREATE TABLE leaf (p int REFERENCES part ON DELETE CASCADE); CREATE TRIGGER t " +
+		fire + createPartTable + "CASCADE); CREATE TABLE leaf (p int REFERENCES part ON DELETE CASCADE); CREATE TRIGGER t " +
 			"AFTER DELETE ON leaf FOR EACH ROW EXECUTE FUNCTION fire()": {false, true},
-		fire + part + "SET NULL, UNIQUE (draft)); CREATE TABLE leaf (p uuid REFERENCES part (draft) ON UPDATE " +
+		fire + createPartTable + "SET NULL, UNIQUE (draft)); CREATE TABLE leaf (p uuid REFERENCES part (draft) ON UPDATE " +
 			"CASCADE)": {false, true},
-		fire + part +
+		fire + createPartTable +
 			"CASCADE); CREATE TABLE heir () INHERITS (part)": {false, true},
 		"CREATE TABLE part (id int PRIMARY KEY, title text, u uuid, FOREIGN KEY (u, title) REFERENCES drafts " +
 			"(user_id, title) ON UPDATE CASCADE)": {true, false},
@@ -189,7 +190,7 @@ func TestHardeningOfOwnersCodeInWrites(t *testing.T) {
 		"ALTER TABLE drafts ADD UNIQUE (shout); CREATE TABLE part (id int PRIMARY KEY, s text REFERENCES drafts " +
 			"(shout) ON UPDATE CASCADE)": {true, false},
 	} {
-		r := quietRewriter(t, conn, RowSecurityMode, change)
+		r := draftsRewriter(t, conn, RowSecurityMode, change)
 		for i, sql := range []string{update, remove} {
 			result, refusal := r.Rewrite(sql, false)
 			if refusal != nil {
@@ -211,12 +212,14 @@ func TestHardeningOfOwnersCodeInWrites(t *testing.T) {
 const asksOf = "; CREATE FUNCTION asks(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; " +
 	"ALTER TABLE part ADD CHECK (asks(id) > 0)"
 
-// Rows to be written that a search finds are found by key on the signed path, where no hardened plan is needed.
+// Where a search selects the rows of a write, and no hardened plan is needed, the rewriter finds them by primary key on
+// the signed path.
 func TestWritesFoundByKey(t *testing.T) {
-	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), AutoMode, "")
+	r := draftsRewriter(t, pgtest.Database(t).Connect(t, "postgres"), AutoMode, "")
 	const search = "found @@ 'a'::tsquery"
-	keys := func(alias, by string) string {
-		return by + " AND " + alias + ".id = ANY (ARRAY(SELECT " + alias + ".id FROM pgconsent_signed.visible_public_drafts AS " + alias + " WHERE " + by + "))"
+	keys := func(alias, condition string) string {
+		return condition + " AND " + alias + ".id = ANY (ARRAY(SELECT " + alias + ".id FROM pgconsent_signed.visible_public_drafts AS " +
+			alias + " WHERE " + condition + "))"
 	}
 	for sql, want := range map[string]string{
 		"UPDATE drafts SET title = 'x' WHERE " +
@@ -224,12 +227,12 @@ func TestWritesFoundByKey(t *testing.T) {
 		"UPDATE drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " +
 			search + " RETURNING n / 2": "UPDATE public.drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " + keys("drafts", search) + " RETURNING n / 2",
 		"DELETE FROM drafts d WHERE d.body ILIKE '%abc%'":      "DELETE FROM public.drafts d WHERE " + keys("d", "d.body ILIKE '%abc%'"),
-		"DELETE FROM ONLY drafts d WHERE d.body ILIKE '%abc%'": "", // as for reads
+		"DELETE FROM ONLY drafts d WHERE d.body ILIKE '%abc%'": "", // reads with ONLY get no keys either
 		"DELETE FROM drafts d WHERE d.body ~ 'abc' AND n = 3 AND n / 2 = 1 RETURNING title": "DELETE FROM public.drafts d " +
 			"WHERE d.body ~ 'abc' AND n = 3" + strings.TrimPrefix(keys("d", "d.body ~ 'abc' AND n = 3"), "d.body ~ 'abc' AND n = 3") + " AND n / 2 = 1 RETURNING title",
 		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1)": "UPDATE public.drafts SET title = $2 " +
 			"WHERE " + keys("drafts", "found @@ plainto_tsquery('simple', $1)"),
-		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1) AND n = length($3) / 2": "", // hardened
+		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1) AND n = length($3) / 2": "", // it needs a hardened plan
 		"DELETE FROM drafts d USING notes n WHERE d.body LIKE $1 AND n.id = d.note_id": "DELETE FROM public.drafts d USING public.notes n " +
 			"WHERE " + keys("d", "d.body LIKE $1") + " AND n.id = d.note_id",
 		"UPDATE drafts SET title = m.title FROM memories m WHERE m." + search +
@@ -239,7 +242,7 @@ func TestWritesFoundByKey(t *testing.T) {
 			"SET body = 'x' WHERE body LIKE '%abc%' " +
 			"AND narrow.id = ANY (ARRAY(SELECT narrow.id FROM pgconsent_signed.visible_public_narrow AS narrow WHERE body LIKE '%abc%')) AND length(body) / 2 = 1",
 		"UPDATE drafts SET title = $1 WHERE body LIKE $1":                                          "", // the parameter's type differs at the two places
-		"UPDATE drafts SET title = 'x' WHERE " + search + " AND n = (SELECT id FROM notes)":        "", // hardened
+		"UPDATE drafts SET title = 'x' WHERE " + search + " AND n = (SELECT id FROM notes)":        "", // it needs a hardened plan
 		"UPDATE drafts SET body = DEFAULT WHERE " + search:                                         "",
 		"UPDATE drafts SET title = 'x' WHERE id = $1":                                              "",
 		"WITH d AS (DELETE FROM drafts WHERE " + search + " RETURNING id) SELECT id FROM d":        "",

@@ -5,18 +5,18 @@ import (
 	"testing"
 )
 
-// Attempts of an agent who knows how accesses are found.
+// An agent that knows how accesses are detected tries to get around a contract; each attempt is refused.
 func TestContractsHostile(t *testing.T) {
 	r := underContract(t)
 	for _, c := range []struct{ stage, sql, refusal string }{
-		// A condition of a join asks of an expression that stands in a sub-select beside it.
+		// The condition of a join compares an expression from a LATERAL sub-select by likeness.
 		{"4", "SELECT a.id FROM agreement a JOIN LATERAL (SELECT a.description || '' AS x) s ON s.x % 'abc'",
 			"contract retrieval, stage 4: agreement is not allowed; this statement would search it by likeness (vector)"},
 		{"4", "SELECT a.id FROM agreement a JOIN LATERAL (SELECT description || '' AS x) s ON similarity(s.x, " +
 			"'abc') > 0.3", "contract retrieval, stage 4: agreement is not allowed; this statement would search it by likeness (vector)"},
 		{"4", "SELECT a.id FROM agreement a, LATERAL (SELECT a.description || '' AS x) s, LATERAL (SELECT s.x || " +
 			"'' AS y) z WHERE z.y % 'abc'", "contract retrieval, stage 4: agreement is not allowed; this statement would search it by likeness (vector)"},
-		// Rows are compared, and counted.
+		// Set operations compare and count rows without a WHERE clause.
 		{"0", "SELECT count(*) FROM (SELECT title FROM event INTERSECT ALL SELECT 'x') s",
 			"contract retrieval, stage 0: event is not allowed; this statement would read it (structured)"},
 		{"0", "SELECT count(*) FROM (SELECT title FROM event EXCEPT ALL SELECT 'x') s",
@@ -68,7 +68,7 @@ func TestContractsHostile(t *testing.T) {
 		{"4", "SELECT 1 FROM agreement a JOIN LATERAL ROWS FROM (upper(a.description)) AS k (x) ON k.x % 'we'",
 			"contract retrieval, stage 4: agreement is not allowed; this statement would search it by likeness"},
 	} {
-		err := judged(t, r, c.sql, map[string]string{"stage": c.stage, "intent": "any"})
+		err := contractRefusal(t, r, c.sql, map[string]string{"stage": c.stage, "intent": "any"})
 		switch {
 		case err == nil && c.refusal != "":
 			t.Errorf("stage %s: %s\n\tallowed; want %s", c.stage, c.sql, c.refusal)

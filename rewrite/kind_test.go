@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// visited lists, for every kind of node that the walk handles, the fields that hold other nodes, and which the walk
-// enters. A field after "-" is not entered. The parser never fills it (it belongs to later stages of PostgreSQL), or
-// the walk refuses the node if it is filled. A field that the walk does not enter is refused by reconcile at run time.
+// visited lists, for each kind of node that the walk handles, the fields that hold other nodes and that the walk
+// enters. A field after "-" is not entered: the parser never fills it, since it belongs to later stages of PostgreSQL,
+// or the walk refuses the node if it is filled. A field that is missing here is refused at run time by reconcile.
 const visited = `
 A_ArrayExpr elements
 A_Const ival fval boolval sval bsval
@@ -114,17 +114,17 @@ func handledKinds() map[string][]string {
 	return kinds
 }
 
-// TestEveryFieldIsAccountedFor walks the parser's descriptor: a field that holds nodes and is not in the table is one
-// that nobody has thought about.
+// TestEveryFieldIsAccountedFor goes through the parser's descriptor. It fails for a field that holds nodes and is not
+// in the table above.
 func TestEveryFieldIsAccountedFor(t *testing.T) {
-	handled := handledKinds()
-	seen := map[string]bool{}
+	handledFields := handledKinds()
+	seenKinds := map[string]bool{}
 	for _, m := range messages() {
-		fields, ok := handled[string(m.Name())]
+		fields, ok := handledFields[string(m.Name())]
 		if !ok {
 			continue
 		}
-		seen[string(m.Name())] = true
+		seenKinds[string(m.Name())] = true
 		for i := range m.Fields().Len() {
 			f := m.Fields().Get(i)
 			if isListed := slices.Contains(fields, string(f.Name())); isListed != (f.Message() != nil) {
@@ -137,15 +137,15 @@ func TestEveryFieldIsAccountedFor(t *testing.T) {
 			}
 		}
 	}
-	for kind := range handled {
-		if !seen[kind] {
+	for kind := range handledFields {
+		if !seenKinds[kind] {
 			t.Errorf("the parser has no kind %s", kind)
 		}
 	}
 }
 
-// neverParsed are kinds of PostgreSQL's later stages, or parts of statements that are refused as a whole: no arm of the
-// walk takes them.
+// neverParsed are kinds of nodes from PostgreSQL's later stages, or parts of statements that are refused as a whole.
+// The walk has no case for them.
 const neverParsed = `AccessPriv Aggref AlterTableCmd AlternativeSubPlan ArrayCoerceExpr ArrayExpr CallContext CaseTestExpr CoerceToDomain
 CoerceToDomainValue CoerceViaIO CollateExpr Constraint ConvertRowtypeExpr CreateOpClassItem DistinctExpr FieldSelect FieldStore FromExpr
 FuncExpr FunctionParameter InferenceElem InlineCodeBlock IntList JsonConstructorExpr MergeAction 
@@ -154,12 +154,12 @@ PartitionRangeDatum PartitionSpec PublicationObjSpec PublicationTable Query RTEP
 RelabelType ReturnStmt RoleSpec RowCompareExpr RowMarkClause ScalarArrayOpExpr SetOperationStmt SortGroupClause StatsElem SubPlan
 SubscriptingRef TableFunc TableLikeClause TableSampleClause TargetEntry TriggerTransition VacuumRelation Var WindowClause WindowFunc WithCheckOption`
 
-// TestEveryKindIsHandledOrRefused walks the kinds that a Node can hold.
+// TestEveryKindIsHandledOrRefused checks that the walk handles each kind of node, or refuses it.
 func TestEveryKindIsHandledOrRefused(t *testing.T) {
-	handled := handledKinds()
-	never := map[string]bool{}
+	handledFields := handledKinds()
+	neverParsedKinds := map[string]bool{}
 	for _, kind := range strings.Fields(neverParsed) {
-		never[kind] = true
+		neverParsedKinds[kind] = true
 	}
 	node := (&sqltext.Node{}).ProtoReflect().Descriptor()
 	if node.Fields().Len() != 252 {
@@ -168,21 +168,21 @@ func TestEveryKindIsHandledOrRefused(t *testing.T) {
 	for i := range node.Fields().Len() {
 		kind := string(node.Fields().Get(i).Message().Name())
 		wayCount := 0
-		if handled[kind] != nil {
+		if handledFields[kind] != nil {
 			wayCount++
 		}
 		if refusalIndex[kind] != nil {
 			wayCount++
 		}
-		if never[kind] {
+		if neverParsedKinds[kind] {
 			wayCount++
 		}
-		delete(never, kind)
+		delete(neverParsedKinds, kind)
 		if wayCount == 0 || wayCount > 1 && kind != "InlineCodeBlock" && kind != "CallContext" {
 			t.Errorf("%s is handled, refused and never parsed %d times in all", kind, wayCount)
 		}
 	}
-	for kind := range never {
+	for kind := range neverParsedKinds {
 		t.Errorf("a Node holds no %s", kind)
 	}
 }

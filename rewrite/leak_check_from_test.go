@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A function in FROM takes the signed path where it reads a text search, as an expression that reads one does.
+// A function in FROM takes the signed path if it makes a text search query, as it does in an expression.
 func TestSearchesInFrom(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, `ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)`)
 	for sql, signedPath := range map[string]bool{
@@ -19,7 +19,7 @@ func TestSearchesInFrom(t *testing.T) {
 		"SELECT max(ts_rank(found, q)) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q AND ts_rank(found, q) > 0.1":           true,
 		"SELECT id FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY ts_rank('{0.1, 0.2, 0.4, 1.0}', found, q)":        false,
 		"SELECT id, ts_rank(found, q, level) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":                                 false,
-		// with a stack
+		// this function needs stack in proportion to its argument, and may run out of it
 		"SELECT id FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY ts_rank_cd(found, q)":                            false,
 		"SELECT id, ts_rank_cd(found, q), ts_headline('english', body, q) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":   true,
 		"SELECT id FROM memories, to_tsquery('lake') q WHERE found @@ q":                                                                          true,
@@ -44,9 +44,9 @@ func TestSearchesInFrom(t *testing.T) {
 	}
 }
 
-// A column that USING makes of two is converted where their types differ. Some dates cannot be converted to a time, and
-// some numbers not to floating point.
-func TestUsingIsOfOneType(t *testing.T) {
+// JOIN USING converts two columns of different types into one. Some dates have no timestamp, and some numbers no
+// floating-point value, so such a join does not take the signed path.
+func TestJoinUsingOfTwoTypesIsNotLeakSafe(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode,
 		"ALTER TABLE memories ADD at date, ADD on_day date, ADD n integer, ADD size numeric; ALTER TABLE people "+
 			"ADD at timestamp, ADD on_day date, ADD n bigint, ADD size float8")

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The outermost SELECT may return the result of any function, operator and cast of PostgreSQL's. What it sorts, groups
-// or compares by may not be any.
+// The outermost SELECT may return the result of any PostgreSQL function, operator and cast on the signed path. It may
+// not sort, group or compare by each of them.
 func TestOutputsTakeTheSignedPath(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD day date, ADD f float8")
 	cases := map[string]bool{
@@ -54,7 +54,7 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		"SELECT n, count(*) FROM memories GROUP BY n HAVING count(*) > 3 AND n / 2 > 5":                      false,
 		"SELECT n, count(*) FROM memories GROUP BY n HAVING n / 2 > 5 OR count(*) > 3":                       false,
 		"SELECT n, count(*) FROM memories GROUP BY n HAVING NOT (n / 2 > 5)":                                 false,
-		"SELECT max(n / 2) FROM memories":                                                                    false, // the planner adds a condition
+		"SELECT max(n / 2) FROM memories":                                                                    false, // the planner adds IS NOT NULL
 		"SELECT bool_and(n / 2 > 1) FROM memories":                                                           false,
 		"SELECT max(n / 2) OVER () FROM memories":                                                            false,
 		"SELECT rank() OVER (ORDER BY n / 2) FROM memories":                                                  false,
@@ -76,7 +76,7 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		"SELECT EXISTS (SELECT n / 2 FROM people) FROM memories":                                             false,
 		"SELECT id FROM memories WHERE n / 2 > 1":                                                            false,
 		"SELECT m.id FROM memories m JOIN people p ON n / 2 > 1":                                             false,
-		"SELECT n, count(*) FROM memories GROUP BY n HAVING CASE WHEN true THEN n / 2 ELSE count(*) END > 5": false, // constant folding makes it a column of each row
+		"SELECT n, count(*) FROM memories GROUP BY n HAVING CASE WHEN true THEN n / 2 ELSE count(*) END > 5": false, // constant folding moves it into WHERE
 		"SELECT n, count(*) FROM memories GROUP BY n HAVING (count(*) > 0 AND n / 2 > 5) = true":             false,
 		"SELECT n, count(*) FROM memories GROUP BY n ORDER BY CASE WHEN true THEN n / 2 ELSE count(*) END":   false,
 		"SELECT n, CASE WHEN true THEN n / 2 ELSE count(*) END FROM memories GROUP BY n ORDER BY 2":          false,
@@ -98,9 +98,9 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		"SELECT title::regclass FROM memories":                                                               false,
 		"SELECT pg_get_userbyid(n) || 'x' FROM memories":                                                     false,
 		"SELECT (ROW(n, 1)).f1 / 2 FROM memories":                                                            false,
-		"SELECT round(price, 1) FROM memories":                                                               false, // another role has a function of that name, too
+		"SELECT round(price, 1) FROM memories":                                                               false, // another role's function has the name, too
 	}
-	// of floating point the last digits go by the order
+	// the last digits of floating-point aggregates depend on the order of the rows
 	for _, name := range []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"} {
 		cases["SELECT "+name+"(n), "+name+"(price) FROM memories"] = true
 		cases["SELECT "+name+"(f) FROM memories"] = false
@@ -121,12 +121,13 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		case refusal == nil && (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
 		case signedPath:
-			unqualified(t, sql, result.Text)
+			checkQualified(t, sql, result.Text)
 		}
 	}
 }
 
-// No function that acts, goes by more than its operands or returns sets is among those that an output may call.
+// The functions that an output may call have no side effects, depend on nothing but their arguments, and return no
+// sets.
 func TestOutputsAreValues(t *testing.T) {
 	_, conn := altered(t, AlwaysSignedMode, "SELECT 1")
 	rows, err := conn.Query(t.Context(),
@@ -149,32 +150,32 @@ func TestOutputsAreValues(t *testing.T) {
 	if err := rows.Err(); err != nil || n < 100 {
 		t.Error(n, err)
 	}
-	// A function that is sorted by, since an aggregate is in it, must have one: no other function has the name of one.
-	var plain []string
+	// A function that is listed with the reason groupAggregates is an aggregate in all its overloads.
+	var plainFunctions []string
 	if err := conn.QueryRow(t.Context(),
 		`SELECT COALESCE(array_agg(DISTINCT proname::text), '{}') FROM pg_catalog.pg_proc `+
-			`WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind NOT IN ('a', 'w')`).Scan(&plain); err != nil {
+			`WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind NOT IN ('a', 'w')`).Scan(&plainFunctions); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range plain {
+	for _, name := range plainFunctions {
 		if catalogFunctions[name].why == groupAggregates {
 			t.Errorf("%s is not always an aggregate", name)
 		}
 	}
-	var sorted []string
+	var sortableAggregates []string
 	if err := conn.QueryRow(t.Context(),
 		`SELECT array_agg(DISTINCT p.proname::text ORDER BY p.proname::text) FROM pg_catalog.pg_aggregate AS a JOIN pg_catalog.pg_proc AS p ON p.oid = a.aggfnoid `+
-			`WHERE a.aggsortop <> 0`).Scan(&sorted); err != nil {
+			`WHERE a.aggsortop <> 0`).Scan(&sortableAggregates); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range sorted {
+	for _, name := range sortableAggregates {
 		if !isIndexedAggregate(name) {
 			t.Errorf("an index may answer %s", name)
 		}
 	}
 }
 
-// Many columns take the signed path; an expression that is looked at in very many parts does not, and takes no time.
+// Many output columns take the signed path. An expression with too many parts does not, and is given up quickly.
 func TestLongOutputs(t *testing.T) {
 	tier.All(t)
 	r := rewriter(t, AlwaysSignedMode)

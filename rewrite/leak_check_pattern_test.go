@@ -8,23 +8,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A pattern that is made of parts takes the signed path where no part may end in an escape. The values of parameters
-// are checked for that.
+// A LIKE pattern that is concatenated from parts takes the signed path if no part may end in an escape character.
+// Values of parameters are checked for that at Bind.
 func TestPatternsOfParts(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
-	const whole, piece = verdict.Pattern, verdict.PatternPart
+	const wholePattern, patternPart = verdict.Pattern, verdict.PatternPart
 	type forms = map[int32]verdict.ValueForm
-	for pattern, want := range map[string]forms{ // the forms of parameters; nil: the text does not take the signed path
-		"$1":                                  {1: whole},
-		"$1 || ''":                            {1: whole},
-		"$1 || '%'":                           {1: piece},
-		"'%' || $1":                           {1: whole},
-		"'%' || $1 || '%'":                    {1: piece},
-		"$1 || $2":                            {1: whole, 2: whole}, // the last part may be empty
-		"$1 || '_' || $2":                     {1: whole, 2: whole},
-		"$1 || '_' || $2 || '_'":              {1: piece, 2: piece},
-		"'%' || lower($1) || '%'":             {1: piece},
-		"'%' || upper($1::text)":              {1: whole},
+	for pattern, want := range map[string]forms{ // what is required of parameters; nil: the text does not take the signed path
+		"$1":                                  {1: wholePattern},
+		"$1 || ''":                            {1: wholePattern},
+		"$1 || '%'":                           {1: patternPart},
+		"'%' || $1":                           {1: wholePattern},
+		"'%' || $1 || '%'":                    {1: patternPart},
+		"$1 || $2":                            {1: wholePattern, 2: wholePattern}, // the last part may be empty
+		"$1 || '_' || $2":                     {1: wholePattern, 2: wholePattern},
+		"$1 || '_' || $2 || '_'":              {1: patternPart, 2: patternPart},
+		"'%' || lower($1) || '%'":             {1: patternPart},
+		"'%' || upper($1::text)":              {1: wholePattern},
 		"'a' || '%'":                          {},
 		`'a' || E'\\'`:                        nil,
 		`$1 || E'\\'`:                         nil,
@@ -32,9 +32,9 @@ func TestPatternsOfParts(t *testing.T) {
 		`E'a\\' || '%'`:                       nil,
 		"$1 || title":                         nil,
 		"$1::date || '%'":                     nil,
-		"$1 || " + repeated("'a'", 9):         {1: piece},
+		"$1 || " + repeated("'a'", 9):         {1: patternPart},
 		"$1 || " + repeated("'a'", 10):        nil,
-		"$1 || " + percents(200):              {1: piece},
+		"$1 || " + percents(200):              {1: patternPart},
 		"$1 || " + percents(201):              nil,
 		percents(150) + " || " + percents(51): nil,
 	} {
@@ -51,8 +51,8 @@ func TestPatternsOfParts(t *testing.T) {
 	}
 }
 
-func repeated(part string, n int) string {
-	return strings.TrimSuffix(strings.Repeat(part+" || ", n), " || ")
+func repeated(element string, n int) string {
+	return strings.TrimSuffix(strings.Repeat(element+" || ", n), " || ")
 }
 
 func percents(n int) string { return "'" + strings.Repeat("%", n) + "'" }

@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Leak-safe expressions and others, by the sign that stands for them in pathPlaces. The signs are a condition, a text
-// that is compared, sorted or cut, and a text that is only returned. An expression that is not leak-safe may fail for
-// some value, has no equality, or has one that may not be used.
+// Leak-safe expressions and others, for each sign in pathPlaces. The signs mean a condition, a text that is compared,
+// sorted or cut, and a text that is only returned. An expression is not leak-safe if it may fail for some value, or if
+// its type has no usable equality.
 var (
 	leakSafeFor    = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
 	notLeakSafeFor = map[string][]string{
@@ -26,8 +26,8 @@ var (
 	}
 )
 
-// pathPlaces are where an expression may stand in a text that takes the signed path. Each has title once, in what is put
-// there.
+// pathPlaces are the positions in a text on the signed path where an expression is allowed. The expression that is put
+// there names title once.
 var pathPlaces = []string{
 	"SELECT {r} FROM memories",
 	"SELECT {r} IS NULL FROM memories",
@@ -130,8 +130,8 @@ var pathPlaces = []string{
 	"SELECT a.id FROM (SELECT {t} AS name, id FROM memories) AS a JOIN people AS b USING (name)",
 }
 
-// outputPlaces are those of pathPlaces that are computed of rows which have passed everything, and neither sorted nor
-// grouped by.
+// outputPlaces are those of pathPlaces whose expression is computed only for rows that passed every condition, and is
+// neither sorted nor grouped by.
 var outputPlaces = []string{
 	"SELECT {r} FROM memories",
 	"SELECT {r} IS NULL FROM memories",
@@ -159,9 +159,9 @@ var outputPlaces = []string{
 	"SELECT {t}::text = 'a' FROM memories",
 }
 
-// An expression that is not leak-safe keeps a text from the signed path wherever it stands, except in the outermost
-// SELECT's results. A leak-safe expression does not. The last check asks the grammar whether a place was forgotten.
-func TestNotLeakSafeWhereverItStands(t *testing.T) {
+// An expression that is not leak-safe keeps a text off the signed path at each position, except in the results of the
+// outermost SELECT. A leak-safe one never does. The last check fails for a field of the grammar that was not tried.
+func TestNotLeakSafeInEveryPosition(t *testing.T) {
 	r, conn := altered(t, AlwaysSignedMode, `ALTER TABLE memories ADD icu text COLLATE "en-x-icu", ADD score double precision, ADD fee numeric, ADD level integer;
 		CREATE INDEX ON memories USING gin (to_tsvector('english', title)); CREATE DOMAIN uuid AS text CHECK (VALUE > 'b');
 		CREATE FUNCTION octet_length(text) RETURNS integer LANGUAGE sql AS 'SELECT 1 / pg_catalog.length($1)'`)
@@ -177,15 +177,15 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = New(r.snap, pol, AlwaysSignedMode) // agents may call another role's function with a name of the list
-	seen, fields := map[string]bool{}, map[string]bool{}
-	for _, place := range pathPlaces {
-		for what, leakSafe := range leakSafeFor {
-			if !strings.Contains(place, what) {
+	r = New(r.snap, pol, AlwaysSignedMode) // under a policy that lists another role's function with the name of a leak-safe one
+	fieldsWithTitle, fields := map[string]bool{}, map[string]bool{}
+	for _, position := range pathPlaces {
+		for sign, leakSafe := range leakSafeFor {
+			if !strings.Contains(position, sign) {
 				continue
 			}
-			sql := strings.ReplaceAll(place, what, leakSafe)
-			if strings.Count(sql, "title")-strings.Count(place, "title") != 1 {
+			sql := strings.ReplaceAll(position, sign, leakSafe)
+			if strings.Count(sql, "title")-strings.Count(position, "title") != 1 {
 				t.Fatalf("%s: title stands there more than once", sql)
 			}
 			if _, err := conn.Prepare(t.Context(), "", sql); err != nil {
@@ -196,12 +196,12 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 				t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 				continue
 			}
-			unqualified(t, sql, result.Text)
+			checkQualified(t, sql, result.Text)
 			tree, _ := sqltext.Parse(sql)
-			below(tree.ProtoReflect(), seen, fields)
-			for _, notLeakSafe := range notLeakSafeFor[what] {
-				sql := strings.ReplaceAll(place, what, notLeakSafe)
-				if result, refusal := r.Rewrite(sql, false); !slices.Contains(outputPlaces, place) && refusal == nil && result.Path == verdict.PathSigned {
+			collectFields(tree.ProtoReflect(), fieldsWithTitle, fields)
+			for _, notLeakSafe := range notLeakSafeFor[sign] {
+				sql := strings.ReplaceAll(position, sign, notLeakSafe)
+				if result, refusal := r.Rewrite(sql, false); !slices.Contains(outputPlaces, position) && refusal == nil && result.Path == verdict.PathSigned {
 					t.Errorf("%s: takes the signed path", sql)
 				}
 				sql = "SELECT count(*) FROM (" + sql + ") AS inside"
@@ -215,9 +215,9 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 			}
 		}
 	}
-	// A LIMIT whose number is not known yet may fail. Inside a sub-select, whether it is evaluated depends on rows, so
-	// it is checked there.
-	for place, isTop := range map[string]bool{
+	// A LIMIT whose value is not known before execution may fail. In a sub-select it depends on rows whether it is
+	// evaluated, so the text is refused the signed path there.
+	for position, isTop := range map[string]bool{
 		"SELECT title FROM memories {}": true, "SELECT title FROM memories UNION ALL SELECT name FROM people {}": true,
 		"SELECT title FROM (SELECT title FROM memories {}) AS m": false, "WITH m AS (SELECT title FROM memories {}) SELECT title FROM m": false,
 		"SELECT name FROM people WHERE EXISTS (SELECT FROM memories {})":                      false,
@@ -229,7 +229,7 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	} {
 		for limit, isKnown := range map[string]bool{
 			"LIMIT $1": false, "OFFSET $1": false, "LIMIT 3 OFFSET $1": false, "LIMIT 3": true, "OFFSET 0 LIMIT 1": true} {
-			sql := strings.Replace(place, "{}", limit, 1)
+			sql := strings.Replace(position, "{}", limit, 1)
 			result, refusal := r.Rewrite(sql, true)
 			if refusal != nil || result.Path != verdict.PathSigned || (result.Forms[1]&verdict.NonNegative != 0) != (!isTop && !isKnown) {
 				t.Errorf("%s: %v, path %s, %q, forms %v", sql, refusal, result.Path, result.RowSecurityReason, result.Forms)
@@ -237,7 +237,7 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 		}
 	}
 	for f := range fields {
-		if !seen[f] && !noColumn[f] &&
+		if !fieldsWithTitle[f] && !fieldsWithoutColumns[f] &&
 			!slices.Contains([]string{"SelectStmt.values_lists", "SelectStmt.window_clause", "SelectStmt.limit_count", "SelectStmt.limit_offset",
 				"FuncCall.agg_order", "FuncCall.over", "SelectStmt.locking_clause", "A_ArrayExpr.elements"}, f) {
 			t.Errorf("no place is below %s", f)
@@ -245,8 +245,8 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	}
 }
 
-// A sum may overflow over rows that a hidden row of the outer query chooses. Inside any expression such a sum keeps a
-// text from the signed path.
+// A sum may overflow for rows that a hidden row of the outer query selects. So a sum inside an expression keeps the
+// text off the signed path.
 func TestSumsInsideExpressions(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for _, query := range []string{
@@ -259,14 +259,14 @@ func TestSumsInsideExpressions(t *testing.T) {
 		"SELECT max(p.id::text) FROM people AS p JOIN (SELECT {} AS x FROM memories AS n) AS a ON true",
 		"SELECT count(*) FROM memories AS n HAVING {} IS NULL",
 	} {
-		for _, place := range []string{"SELECT m.id FROM memories AS m WHERE EXISTS (@)",
+		for _, position := range []string{"SELECT m.id FROM memories AS m WHERE EXISTS (@)",
 			"SELECT m.id FROM memories AS m WHERE (@) IS NULL", "SELECT (@) FROM memories AS m", "SELECT m.id FROM memories AS m ORDER BY (@)"} {
 			for aggregate, sums := range map[string]bool{
 				"sum(extract(day FROM n.occurred_at))": true, "avg(extract(day FROM n.occurred_at))": true, "count(n.title)": false} {
-				if strings.Contains(query, "HAVING") && !strings.Contains(place, "EXISTS") {
+				if strings.Contains(query, "HAVING") && !strings.Contains(position, "EXISTS") {
 					continue // the sub-select may have several rows, or none
 				}
-				sql := strings.Replace(place, "@", strings.Replace(query, "{}", aggregate, 1), 1)
+				sql := strings.Replace(position, "@", strings.Replace(query, "{}", aggregate, 1), 1)
 				result, refusal := r.Rewrite(sql, false)
 				if refusal != nil || sums && result.Path == verdict.PathSigned {
 					t.Errorf("%s: %v, path %s", sql, refusal, result.Path)
@@ -276,7 +276,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 				}
 			}
 		}
-		for _, place := range []string{"WITH a AS (@) SELECT p.id FROM people AS p, a",
+		for _, position := range []string{"WITH a AS (@) SELECT p.id FROM people AS p, a",
 			"WITH a AS (@), b AS (SELECT * FROM a) SELECT p.id FROM people AS p, b", "WITH a AS (@) SELECT p.id FROM people AS p WHERE EXISTS (SELECT FROM a)",
 			"SELECT p.id FROM people AS p, (@) AS a",
 			"SELECT p.id FROM people AS p, (WITH a AS (@) SELECT * FROM a) AS b",
@@ -284,7 +284,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 			if strings.Contains(query, "m.id") {
 				continue // it names a column of the outer query
 			}
-			sql := strings.Replace(place, "@", strings.Replace(query, "{}", "sum(extract(day FROM n.occurred_at))", 1), 1)
+			sql := strings.Replace(position, "@", strings.Replace(query, "{}", "sum(extract(day FROM n.occurred_at))", 1), 1)
 			if result, refusal := r.Rewrite(sql, false); refusal != nil || result.Path == verdict.PathSigned {
 				t.Errorf("%s: %v, takes the signed path", sql, refusal)
 			}
@@ -292,13 +292,13 @@ func TestSumsInsideExpressions(t *testing.T) {
 	}
 }
 
-// Some leak-safe expressions are not leak-safe beside others: an aggregate's condition that names columns of an outer
-// query, and groups of which each gives a row. So are types without an order of PostgreSQL's own, and a parameter
-// beside a column of a larger type than its cast.
+// Some expressions that are leak-safe alone are not in certain combinations. Examples are an aggregate's filter that
+// names columns of an outer query, and GROUP BY beside a function that returns several rows. Others are types without a
+// PostgreSQL ordering, and a parameter compared with a column of a larger type than its cast.
 func TestLeakSafeExpressionsBesideOthers(t *testing.T) {
 	r, conn := altered(t, AlwaysSignedMode,
 		"CREATE EXTENSION hstore; ALTER TABLE memories ADD n integer, ADD level integer, ADD h hstore; ALTER TABLE people ADD n bigint")
-	for sql, signed := range map[string]bool{
+	for sql, isSigned := range map[string]bool{
 		"SELECT p.id FROM people p WHERE EXISTS (SELECT count(m.title) FILTER (WHERE m.title = m.body) FROM memories m)": true,
 		"SELECT p.id FROM people p WHERE EXISTS (SELECT count(m.title) FILTER (WHERE m.title = p.name) FROM memories m)": false,
 		"SELECT (SELECT count(*) FILTER (WHERE m.title = 'a') FROM memories m) FROM people p":                            true,
@@ -319,7 +319,7 @@ func TestLeakSafeExpressionsBesideOthers(t *testing.T) {
 		if _, err := conn.Prepare(t.Context(), "", sql); err != nil {
 			t.Errorf("%s: %v", sql, err)
 		}
-		if result, refusal := r.Rewrite(sql, false); refusal != nil || (result.Path == verdict.PathSigned) != signed {
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || (result.Path == verdict.PathSigned) != isSigned {
 			t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// tables have as many rows, each of them.
+// tables returns sizes that give each table the same number of rows.
 func tables(snap *catalog.Snapshot, rows float64) catalog.Sizes {
 	out := catalog.Sizes{}
 	for _, r := range snap.Relations() {
@@ -20,19 +20,19 @@ func tables(snap *catalog.Snapshot, rows float64) catalog.Sizes {
 	return out
 }
 
-// The sizes of tables, hidden rows counted, decide which relation names a rewritten text has. They decide nothing that
-// the client sees: not whether it is too long, nor which parameter type PostgreSQL infers.
+// The sizes of tables include hidden rows, and decide which relations the rewritten text reads. They must change
+// nothing that the client sees: neither whether the text is too long, nor which parameter types PostgreSQL infers.
 func TestSizesChangeNamesOnly(t *testing.T) {
 	tier.All(t)
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD found tsvector")
-	small, large := r.WithSizes(tables(r.snap, 10)), r.WithSizes(sizes())
-	hinted := false
-	shown := func(r *Rewriter, sql string) string {
+	smallRewriter, largeRewriter := r.WithSizes(tables(r.snap, 10)), r.WithSizes(sizes())
+	hasHint := false
+	shownToClient := func(r *Rewriter, sql string) string {
 		result, refusal := r.Rewrite(sql, true)
 		if refusal != nil {
 			return refusal.Message
 		}
-		hinted = hinted || result.UseHash
+		hasHint = hasHint || result.UseHash
 		if strings.Contains(result.Text, "OFFSET 0") {
 			return "rows are found first"
 		}
@@ -43,38 +43,38 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 		"SELECT n = $1 FROM memories WHERE found @@ 'b'::tsquery AND i8 > $1 AND title ~ '(?=x)'",
 		"SELECT date_trunc('day', occurred_at), count(*) FROM memories WHERE title LIKE '%x%' GROUP BY 1",
 	}
-	for _, name := range []string{"memories", "public.memories"} { // near the length that is too long
+	for _, name := range []string{"memories", "public.memories"} { // lengths around the limit
 		sql := "SELECT id FROM " + name + " WHERE title LIKE '%x%' -- "
-		for _, less := range []int{0, 10, 17, 18, 19, 30, 45, 60, 100} {
-			sqls = append(sqls, sql+strings.Repeat("x", sqltext.DefaultMaxBytes-less-len(sql)))
+		for _, missingBytes := range []int{0, 10, 17, 18, 19, 30, 45, 60, 100} {
+			sqls = append(sqls, sql+strings.Repeat("x", sqltext.DefaultMaxBytes-missingBytes-len(sql)))
 		}
 	}
 	longOperator := "SELECT count(*) FROM memories WHERE title ~ '(?=x)' --" // as many adjacent operator characters as allowed
-	fits := func(n int) bool {
+	isShortEnough := func(n int) bool {
 		_, refusal := sqltext.Scan(longOperator + " " + strings.Repeat("-", n))
 		return refusal == nil
 	}
-	for fits(1) {
-		longOperator += " " + strings.Repeat("-", sort.Search(20_000, func(n int) bool { return !fits(n + 1) }))
+	for isShortEnough(1) {
+		longOperator += " " + strings.Repeat("-", sort.Search(20_000, func(n int) bool { return !isShortEnough(n + 1) }))
 	}
 	sqls = append(sqls, longOperator)
 	signedViews := 0
 	for _, sql := range sqls {
-		if smallText, largeText := shown(small, sql), shown(large, sql); smallText != largeText {
+		if smallText, largeText := shownToClient(smallRewriter, sql), shownToClient(largeRewriter, sql); smallText != largeText {
 			t.Errorf("%.120s, %d bytes: %s where tables are small, %s where they are large", sql, len(sql), smallText, largeText)
 		}
-		if result, _ := large.Rewrite(sql, true); result.Path == verdict.PathSigned {
+		if result, _ := largeRewriter.Rewrite(sql, true); result.Path == verdict.PathSigned {
 			signedViews++
 		}
 	}
-	if signedViews < 3 || !hinted {
-		t.Errorf("%d of %d take the signed path, hints %v", signedViews, len(sqls), hinted)
+	if signedViews < 3 || !hasHint {
+		t.Errorf("%d of %d take the signed path, hints %v", signedViews, len(sqls), hasHint)
 	}
 }
 
-// A parameter has the type of the operand that PostgreSQL sees first beside it. Where the conditions that find rows are
-// moved to the front, it stands beside one type only.
-func TestFoundFirstKeepsTypesOfParameters(t *testing.T) {
+// PostgreSQL infers a parameter's type from the first operand beside it. Where the rewriter moves the conditions of a
+// search to the front, the parameter must be beside operands of one type only.
+func TestConditionsAfterTheSearchKeepParameterTypes(t *testing.T) {
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD f4 float4, ADD found tsvector")
 	for sql, found := range map[string]bool{
 		"SELECT id FROM memories WHERE n > $1 AND n % 2 = 1 AND ":              true,

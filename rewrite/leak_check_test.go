@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Texts that take the signed path, and for each other text the first reason against it.
+// Some texts take the signed path; for each other text, the rewriter gives the first reason against it.
 func TestPathReasons(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for sql, reason := range map[string]string{
@@ -71,8 +71,7 @@ func TestPathReasons(t *testing.T) {
 	}
 }
 
-// A column that is computed as it is read may fail on a hidden row. A text that compares its value stays away from the
-// signed path.
+// A virtual generated column may fail on a hidden row. A text that compares its value does not take the signed path.
 func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	rewriter(t, AlwaysSignedMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -83,7 +82,7 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	for sql, signedPath := range map[string]bool{
 		"SELECT count(*) FROM memories":                                                              true,
 		"SELECT id, body FROM memories WHERE body LIKE 'a%'":                                         true,
-		"SELECT p.name AS title FROM people p JOIN memories m ON m.body = p.name ORDER BY title":     false, // which column title means depends on more than the name
+		"SELECT p.name AS title FROM people p JOIN memories m ON m.body = p.name ORDER BY title":     false, // title may mean the alias or the virtual column
 		"SELECT title FROM memories":                                                                 false,
 		"SELECT id FROM memories WHERE title IS NULL":                                                false,
 		"SELECT m.id FROM memories AS m WHERE m.title = 'a'":                                         false,
@@ -103,8 +102,8 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	}
 }
 
-// A table with hidden columns has a signed view for those that come out as they are. A mask is an expression, which may
-// fail on a hidden row. A name that is a masked column's counts as one, though the signed view has no such column.
+// A table with masked columns has a signed view with its other columns. A mask is an expression that may fail on a
+// hidden row. A text that names a masked column does not take the signed path.
 func TestSignedPathIsNotForMasks(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for sql, signedPath := range map[string]bool{
@@ -128,12 +127,12 @@ func TestSignedPathIsNotForMasks(t *testing.T) {
 	}
 }
 
-// A sum that may overflow takes the signed path only where it is certain to be computed. Otherwise hidden rows of
-// another table could decide whether it is. A sum of whole numbers, or of numbers with a declared precision, does not
+// A sum that may overflow takes the signed path only where PostgreSQL certainly computes it. Otherwise hidden rows of
+// another table could decide whether it fails. Sums of integers, and of numerics with a declared precision, cannot
 // overflow.
 func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
-	for sql, everywhere := range map[string]bool{
+	for sql, isSignedEverywhere := range map[string]bool{
 		"SELECT sum(VALUE) FROM memories": true,
 		"SELECT avg(m.VALUE) FROM memories m JOIN people p ON p.user_id = m.user_id WHERE EXISTS (SELECT FROM notes) GROUP BY p.name": true,
 		"SELECT s FROM (SELECT sum(VALUE) AS s FROM memories) q WHERE s > 1":                                                          true,
@@ -156,15 +155,15 @@ func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 		"SELECT p.name FROM people p, (SELECT sum(v) FROM (SELECT * FROM (SELECT min(VALUE) AS v FROM memories) " +
 			"m) n) q": false,
 	} {
-		for column, bounded := range map[string]bool{"n": true, "price": true, "score": false, "loose": false} {
+		for column, isBounded := range map[string]bool{"n": true, "price": true, "score": false, "loose": false} {
 			text := strings.ReplaceAll(sql, "VALUE", column)
 			result, refusal := r.Rewrite(text, false)
-			if refusal != nil || (result.Path == verdict.PathSigned) != (everywhere || bounded) {
+			if refusal != nil || (result.Path == verdict.PathSigned) != (isSignedEverywhere || isBounded) {
 				t.Errorf("%s: %v, path %s, %q", text, refusal, result.Path, result.RowSecurityReason)
 			}
 		}
 	}
-	for _, text := range []string{ // the column that is meant is not certain, or is computed
+	for _, text := range []string{ // it is not certain which column is meant, or the column is computed
 		"SELECT p.name FROM people p, (SELECT sum(x.v) FROM (SELECT price AS v FROM memories UNION ALL SELECT loose FROM memories) x) q",
 		"SELECT p.name FROM people p, (SELECT sum(1e131071) FROM memories) q",
 		"SELECT p.name FROM people p, (SELECT sum(extract(day FROM occurred_at)) FROM memories) q",
@@ -197,7 +196,7 @@ func TestSignedPathIsForViews(t *testing.T) {
 		"SELECT id FROM patient_list":                                                  false, // the view has masks
 		"SELECT title FROM short_titles":                                               false, // it groups by a primary key
 		"SELECT id FROM either":                                                        false,
-		"SELECT * FROM hosted":                                                         true, // found by a part of a key
+		"SELECT * FROM hosted":                                                         true, // the join uses a part of a key
 	} {
 		result, refusal := r.Rewrite(sql, false)
 		if refusal != nil || (result.Path == verdict.PathSigned) != signedPath || signedPath != strings.Contains(result.Text, "pgconsent_signed.visible_public_") {
@@ -217,7 +216,7 @@ func TestSignedPathIsForViews(t *testing.T) {
 	}
 }
 
-// Each thing that keeps a text from the signed path, beside something near it that does not.
+// Each construct that keeps a text off the signed path is tried, beside a similar one that does not.
 func TestSignedPathTakesPlainTexts(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for _, c := range []struct{ takesArguments, stays, reason string }{
@@ -304,17 +303,17 @@ func TestSignedPathTakesPlainTexts(t *testing.T) {
 		{"SELECT title FROM memories WHERE title LIKE 'a%'", "SELECT title FROM memories WHERE title LIKE E'a\\\\'", "operator ~~"},
 	} {
 		for _, side := range []struct {
-			sql    string
-			signed bool
+			sql      string
+			isSigned bool
 		}{{c.takesArguments, true}, {c.stays, c.reason == ""}} {
 			result, refusal := r.Rewrite(side.sql, false)
 			if refusal != nil {
-				if side.signed || c.reason != "*" {
+				if side.isSigned || c.reason != "*" {
 					t.Errorf("%s: %v", side.sql, refusal)
 				}
 				continue
 			}
-			if signedPath := result.Path == verdict.PathSigned; signedPath != side.signed || !signedPath && c.reason != "*" &&
+			if signedPath := result.Path == verdict.PathSigned; signedPath != side.isSigned || !signedPath && c.reason != "*" &&
 				!strings.Contains(result.RowSecurityReason, c.reason) {
 				t.Errorf("%s: path %s, %q, want %q", side.sql, result.Path, result.RowSecurityReason, c.reason)
 			}
@@ -322,30 +321,30 @@ func TestSignedPathTakesPlainTexts(t *testing.T) {
 	}
 }
 
-// Every time value has the fields that may be extracted, and can be truncated to the units. Otherwise the expression
-// would fail on a hidden row.
-func TestEveryTimeHasTheseParts(t *testing.T) {
+// Every date and time type has the fields that EXTRACT may name, and can be truncated to the units. Otherwise the
+// expression would fail on a hidden row.
+func TestEveryTimeTypeHasTheseFields(t *testing.T) {
 	_, conn := altered(t, AlwaysSignedMode, "SELECT 1")
-	ask := func(format, part string, times ...string) {
-		for _, of := range times {
-			if _, err := conn.Exec(t.Context(), fmt.Sprintf(format, part, of)); err != nil {
-				t.Errorf("%s of %s: %v", part, of, err)
+	evaluateAll := func(format, field string, times ...string) {
+		for _, timeValue := range times {
+			if _, err := conn.Exec(t.Context(), fmt.Sprintf(format, field, timeValue)); err != nil {
+				t.Errorf("%s of %s: %v", field, timeValue, err)
 			}
 		}
 	}
-	for _, part := range timeFields {
-		ask("SELECT extract(%s FROM %s)", part, "'infinity'::timestamp", "'4713-01-01 BC'::timestamp",
+	for _, field := range timeFields {
+		evaluateAll("SELECT extract(%s FROM %s)", field, "'infinity'::timestamp", "'4713-01-01 BC'::timestamp",
 			"'294276-12-31 23:59:59'::timestamp", "'-infinity'::timestamptz", "now()")
 	}
-	for _, part := range dateFields {
-		ask("SELECT extract(%s FROM %s)", part, "'infinity'::date", "'4713-01-01 BC'::date", "'5874897-12-31'::date")
+	for _, field := range dateFields {
+		evaluateAll("SELECT extract(%s FROM %s)", field, "'infinity'::date", "'4713-01-01 BC'::date", "'5874897-12-31'::date")
 	}
 	for _, unit := range truncUnits {
-		ask("SELECT date_trunc('%s', %s)", unit, "now()", "CURRENT_DATE")
+		evaluateAll("SELECT date_trunc('%s', %s)", unit, "now()", "CURRENT_DATE")
 	}
 }
 
-// Every entry of the list says why it is on it, and speaks of kinds that there are.
+// Every entry of the list of leak-safe functions has a reason, and names only kinds of arguments that exist.
 func TestLeakSafeListIsWellFormed(t *testing.T) {
 	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true,
 		"datefield": true, "unit": true, "days": true, "integer": true, "natural": true, "label": true, "brief": true,
@@ -358,7 +357,7 @@ func TestLeakSafeListIsWellFormed(t *testing.T) {
 		kinds[kind(k)] = true
 	}
 	for name, entries := range leakSafeList {
-		what, entryName, _ := strings.Cut(name, " ")
+		kindOfEntry, entryName, _ := strings.Cut(name, " ")
 		for _, e := range entries {
 			if e.reason == "" || !kinds[e.result] {
 				t.Errorf("%s: result %q, reason %q", name, e.result, e.reason)
@@ -371,17 +370,18 @@ func TestLeakSafeListIsWellFormed(t *testing.T) {
 				}
 			}
 		}
-		if (what == "function" || what == "aggregate") && catalogFunctions[entryName].class != classAllow && !extensionFunctions.allows("pg_trgm", entryName) {
+		if (kindOfEntry == "function" || kindOfEntry == "aggregate") && catalogFunctions[entryName].class != classAllow &&
+			!extensionFunctions.allows("pg_trgm", entryName) {
 			t.Errorf("%s is not a function that agents may call", entryName)
 		}
-		if what == "operator" && !operatorList.allows(catalogKey, entryName) && !operatorList.allows("pg_trgm", entryName) {
+		if kindOfEntry == "operator" && !operatorList.allows(catalogKey, entryName) && !operatorList.allows("pg_trgm", entryName) {
 			t.Errorf("%s is not an operator that agents may use", entryName)
 		}
 	}
 }
 
-// A table with materialized answers, which row security reads, does not take the signed path, which looks at everybody,
-// unless an operator needs it.
+// Where a rule's answers are materialized, row security reads them. The signed path would evaluate the rule for every
+// user. So such tables take the signed path only for operators that need it.
 func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 	rewriter(t, AutoMode)
 	text, err := os.ReadFile("testdata/policy.yaml")
@@ -418,8 +418,8 @@ func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 	}
 }
 
-// Aggregates that an extension has over its own types take nothing from those of the same name over types that are
-// known.
+// An extension's aggregate with the name of a PostgreSQL aggregate does not keep the latter off the signed path, as
+// long as the types differ.
 func TestSignedPathIsForAggregatesOfManyNames(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "CREATE EXTENSION citext")
 	for sql, signedPath := range map[string]bool{

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// unqualified looks for names of relations, functions and types that a text of the signed path leaves to the search path.
-func unqualified(t *testing.T, sql, text string) {
+// checkQualified reports names of relations, functions and types in a signed text that depend on the search path.
+func checkQualified(t *testing.T, sql, text string) {
 	t.Helper()
 	tree, refusal := sqltext.Parse(text)
 	if refusal != nil {
@@ -51,7 +51,7 @@ func unqualified(t *testing.T, sql, text string) {
 	visit(tree.ProtoReflect())
 }
 
-// A text of the signed path names everything with its schema, in whatever form an agent wrote it.
+// The rewriter qualifies every name of a signed text with its schema, in whatever form the agent wrote it.
 func TestSignedTextsAreQualified(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "CREATE INDEX ON memories USING gin (to_tsvector('english', title))")
 	for _, sql := range []string{
@@ -69,19 +69,19 @@ func TestSignedTextsAreQualified(t *testing.T) {
 			t.Errorf("%s: %v, %q", sql, refusal, result.RowSecurityReason)
 			continue
 		}
-		unqualified(t, sql, result.Text)
+		checkQualified(t, sql, result.Text)
 	}
 }
 
-// A client may declare a parameter as the type that the signed path assumed, wherever it stands. It may declare no
-// other type that would be converted.
+// A client may declare a parameter as the type that the rewriter assumed for the signed path. A different type, which
+// would have to be converted, is refused.
 func TestParametersOnTheSignedPath(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	oids := map[kind]uint32{kindText: 25, kindBool: 16, kindInt: 23, "uuid": 2950, "timestamptz": 1184, "date": 1082,
 		"text[]": 1009, "uuid[]": 2951, "jsonb": 3802, kindNumeric: 1700}
 	for _, c := range []struct {
-		sql string
-		is  kind
+		sql           string
+		parameterKind kind
 	}{
 		{"SELECT id FROM memories WHERE $1", kindBool},
 		{"SELECT id FROM memories WHERE NOT $1", kindBool},
@@ -124,12 +124,12 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 			t.Errorf("%s: its parameter may not be left to the server", c.sql)
 		}
 		for k, oid := range oids {
-			if result.MayDeclare([]uint32{oid}) != (k == c.is) {
-				t.Errorf("%s: declared as %s: %v", c.sql, k, k != c.is)
+			if result.MayDeclare([]uint32{oid}) != (k == c.parameterKind) {
+				t.Errorf("%s: declared as %s: %v", c.sql, k, k != c.parameterKind)
 			}
 		}
 	}
-	// A cast to a narrower type fails as the statement runs where a wider one is declared.
+	// A cast to a narrower type could fail at run time, if the client declared a wider one.
 	for sql, oid := range map[string]uint32{"$1::int = 1": 23, "$1::smallint = 1": 21, "$1::bigint = 1": 20,
 		"$1::real > 1": 700, "$1::float8 > 1": 701} {
 		result, refusal := r.Rewrite("SELECT id FROM memories WHERE "+sql, true)
@@ -137,9 +137,9 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 			t.Errorf("%s: %v, %q", sql, refusal, result.RowSecurityReason)
 			continue
 		}
-		for _, declared := range []uint32{20, 21, 23, 700, 701} {
-			if result.MayDeclare([]uint32{declared}) != (declared == oid) {
-				t.Errorf("%s: declared as %d: %v", sql, declared, declared != oid)
+		for _, declaredType := range []uint32{20, 21, 23, 700, 701} {
+			if result.MayDeclare([]uint32{declaredType}) != (declaredType == oid) {
+				t.Errorf("%s: declared as %d: %v", sql, declaredType, declaredType != oid)
 			}
 		}
 	}

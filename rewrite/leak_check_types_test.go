@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Some types take the signed path as far as operations on them cannot fail: types of extensions, ranges, arrays that
-// are written out, and times relative to now.
+// Operations that cannot fail take the signed path for these types too: types of extensions, ranges, array literals,
+// and times relative to now.
 func TestSignedPathIsForEverydayTypes(t *testing.T) {
 	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, " +
 		"ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[], ADD found tsvector"
@@ -73,9 +73,9 @@ func TestSignedPathIsForEverydayTypes(t *testing.T) {
 	}
 }
 
-// A domain is treated as its base type, whose operators and functions PostgreSQL chooses. The domain's check does not
-// run when a value is read. It is opaque where somebody has made an operator or a function of the name, or its check
-// runs another role's code. A cast to it is not leak-safe.
+// A domain is treated as its base type, since PostgreSQL uses the base type's operators and functions. Its check does
+// not run when a value is read. It is not leak-safe if somebody has made an operator or function of the name, or if its
+// check runs another role's code. A cast to a domain is never leak-safe.
 func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 	const domains = `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE DOMAIN email AS citext CHECK (VALUE ~ '^[^@]+@[^@]+$');
 		CREATE DOMAIN work_email AS email; CREATE DOMAIN amount AS numeric(12,2) CHECK (VALUE >= 0);
@@ -83,7 +83,7 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 		CREATE DOMAIN doc AS jsonb CHECK (jsonb_typeof(VALUE) = 'object'); CREATE DOMAIN nordic AS text COLLATE "en-x-icu";
 		ALTER TABLE memories ADD mail email, ADD work work_email, ADD price amount, ADD name label DEFAULT 'a',
 		ADD tags labels, ADD n number, ADD data doc, ADD place nordic;`
-	of := func(r *Rewriter, condition string, signedPath bool) {
+	checkPath := func(r *Rewriter, condition string, signedPath bool) {
 		t.Helper()
 		result, refusal := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
 		if refusal != nil && signedPath {
@@ -107,7 +107,7 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 		"name::amount > 1":  false,
 		"mail = title":      false,
 	} {
-		of(r, condition, signedPath)
+		checkPath(r, condition, signedPath)
 	}
 	for regexp, conditions := range map[string][]string{
 		"CREATE FUNCTION same(label, text) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR % (LEFTARG " +
@@ -118,14 +118,13 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 	} {
 		r, _ := altered(t, AlwaysSignedMode, domains+regexp)
 		for _, condition := range conditions {
-			of(r, condition, false)
+			checkPath(r, condition, false)
 		}
 	}
 }
 
-// ORMs and drivers write around a search: casts of parameters to enums, enum names by the search path, limits with a
-// type, and configurations with a cast. They write patterns in upper case, by concat, and without an escape. Each was
-// sent to row security, which reads the whole table.
+// ORMs and drivers wrap a search in casts, typed limits and function calls. Each form here takes the signed path; under
+// row security it would read the whole table.
 func TestSignedPathTakesTextsOfORMs(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode,
 		`CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open');
@@ -168,8 +167,8 @@ func TestSignedPathTakesTextsOfORMs(t *testing.T) {
 	}
 }
 
-// An enum's name alone means it where nothing else on the search path has the name. A table's row type has its name as
-// well.
+// An unqualified enum name means the enum only where nothing else on the search path has the name. Row types of tables
+// count too.
 func TestEnumsOfOneName(t *testing.T) {
 	enum := func(schema, name string, oid uint32) *catalog.Type {
 		return &catalog.Type{OID: oid, Name: catalog.Name{Schema: schema, Name: name}, Kind: 'e'}

@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A text search vector takes the signed path where an index has computed just that for every row of just that table.
+// A to_tsvector expression takes the signed path where an index stores exactly that expression for every row of the
+// table.
 func TestIndexedVectors(t *testing.T) {
 	tier.All(t)
 	r, conn := altered(t, AlwaysSignedMode, `CREATE INDEX ON memories USING gin (to_tsvector('english', title));
@@ -69,9 +70,9 @@ func TestIndexedVectors(t *testing.T) {
 			query: false,
 		"SELECT m.id FROM memories m JOIN (SELECT body AS title FROM memories) n USING (title) WHERE " +
 			"to_tsvector('english', title)" + query: false,
-		// a mask
+		// name is a masked column
 		"SELECT id FROM patients WHERE to_tsvector('simple', name)" + query: false,
-		// whatever the index has
+		// no index can make these expressions leak-safe
 		"SELECT id FROM memories WHERE to_tsvector($1, body)" + query: false,
 		"SELECT id FROM memories WHERE to_tsvector($1::regconfig, body)" +
 			query: false,
@@ -109,19 +110,21 @@ func TestIndexedVectors(t *testing.T) {
 			}
 		}
 	}
-	// An expression longer than any index is not read to its end from each of its parts, which would take cubic time.
-	for _, part := range []string{"to_tsvector('english', title)", "to_tsvector('english', title" + strings.Repeat(" || ' '", 300) + ")"} {
-		tree, err := sqltext.Parse("SELECT " + part + strings.Repeat(" || "+part, 300))
+	// An expression longer than any index expression is compared with indexes only once. Comparing each of its parts
+	// would take cubic time.
+	for _, expression := range []string{"to_tsvector('english', title)", "to_tsvector('english', title" + strings.Repeat(" || ' '", 300) +
+		")"} {
+		tree, err := sqltext.Parse("SELECT " + expression + strings.Repeat(" || "+expression, 300))
 		if err != nil {
 			t.Fatal(err)
 		}
 		form := &vectorNormalizer{partsLeft: maxVectorParts,
 			column: func(*sqltext.ColumnRef) (string, bool) { return "title", true }, isCatalogType: func(*sqltext.TypeName) bool { return true }}
 		if _, ok := form.vector(tree.Stmts[0].GetStmt().GetSelectStmt().TargetList[0].GetResTarget().GetVal()); ok || form.partsLeft < -1 {
-			t.Errorf("%.60s, many times: %d parts were read, %v", part, maxVectorParts-form.partsLeft, ok)
+			t.Errorf("%.60s, many times: %d parts were read, %v", expression, maxVectorParts-form.partsLeft, ok)
 		}
 	}
-	// A configuration of the same name elsewhere, and operators of others, may be meant.
+	// The name may mean another configuration, or another role's operator.
 	for _, change := range []string{
 		"CREATE TEXT SEARCH CONFIGURATION english (COPY = simple)",
 		"CREATE FUNCTION joined(varchar, varchar) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1'; CREATE " +

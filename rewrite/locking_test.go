@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// lockPlaces lock rows of a table, at any depth and by any name for it.
+// lockPlaces are statements that lock rows of a table, at each depth and by each name for it.
 var lockPlaces = []string{
 	"SELECT id FROM {table} FOR {lock}", "SELECT id FROM {table} AS d FOR {lock} OF d",
 	"SELECT id FROM public.{table} FOR {lock} OF {table} SKIP LOCKED", "SELECT d.id FROM {table} d, generate_series(1, 2) n FOR {lock}",
@@ -22,10 +22,10 @@ var lockPlaces = []string{
 	"PREPARE p AS SELECT id FROM {table} FOR {lock}", "COPY (SELECT id FROM {table} FOR {lock}) TO STDOUT",
 }
 
-// Agents lock rows of tables that they may update. They may not if it depends on the agent which rows may be changed
-// and rules of other tables read these rows. Otherwise an agent could lock a consent given to it and keep it from being
+// Agents may lock rows of tables that they may update. They may not where the policy decides by agent which rows may be
+// changed, and rules of other tables read these rows. Otherwise an agent could lock a consent and so prevent that it is
 // withdrawn.
-func TestRowsThatNobodyMayHold(t *testing.T) {
+func TestRowsThatAgentsMayNotLock(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	drafts, _ := r.pol.Table(catalog.Name{Schema: "public", Name: "drafts"})
 	defer func() { drafts.Write.AffectsOtherRules = false }()
@@ -35,9 +35,9 @@ func TestRowsThatNobodyMayHold(t *testing.T) {
 		refused  bool
 	}{{"drafts", false, false}, {"drafts", true, true}, {"memories", false, true}} {
 		drafts.Write.AffectsOtherRules = c.decisive
-		for _, place := range lockPlaces {
+		for _, lockingStatement := range lockPlaces {
 			for _, lock := range []string{"UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"} {
-				sql := strings.NewReplacer("{table}", c.table, "{lock}", lock).Replace(place)
+				sql := strings.NewReplacer("{table}", c.table, "{lock}", lock).Replace(lockingStatement)
 				if result, refusal := r.Rewrite(sql, false); (refusal != nil) != c.refused {
 					t.Errorf("%s (others depend on it: %t): %v, %s", sql, c.decisive, refusal, result.Text)
 				} else if refusal != nil && refusal.Code != "42501" {

@@ -15,17 +15,20 @@ import (
 func TestTransactionsThatKeepASnapshot(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	conn := database(t).Connect(t, "postgres")
-	level := func(of string) string {
+	level := func(requested string) string {
 		t.Helper()
-		var is string
-		if err := conn.QueryRow(context.Background(), "SELECT current_setting('"+of+"')").Scan(&is); err != nil {
+		var activeLevel string
+		if err := conn.QueryRow(context.Background(), "SELECT current_setting('"+requested+"')").Scan(&activeLevel); err != nil {
 			t.Fatal(err)
 		}
-		return is
+		return activeLevel
 	}
-	keeps := func(is string) bool { return is == "repeatable read" || is == "serializable" }
+	keepsSnapshot := func(activeLevel string) bool {
+		return activeLevel == "repeatable read" || activeLevel == "serializable"
+	}
 	notInjected, sessions := 0, 0
-	for _, of := range []string{"read committed", "READ UNCOMMITTED", "repeatable read", "REPEATABLE READ", "serializable", "Serializable"} {
+	for _, requested := range []string{"read committed", "READ UNCOMMITTED", "repeatable read", "REPEATABLE READ", "serializable",
+		"Serializable"} {
 		for _, form := range []string{
 			"BEGIN ISOLATION LEVEL %s", "START TRANSACTION ISOLATION LEVEL %s, READ ONLY",
 			"BEGIN TRANSACTION READ ONLY, ISOLATION LEVEL %s, DEFERRABLE", "BEGIN WORK ISOLATION LEVEL %s READ WRITE",
@@ -41,7 +44,7 @@ func TestTransactionsThatKeepASnapshot(t *testing.T) {
 			"BEGIN; SELECT set_config('Transaction_Isolation', '%s', false)",
 			"BEGIN ISOLATION LEVEL %s; COMMIT; BEGIN", "BEGIN ISOLATION LEVEL %s; COMMIT AND CHAIN", "BEGIN ISOLATION LEVEL %s; ROLLBACK AND CHAIN",
 		} {
-			sql := fmt.Sprintf(form, of)
+			sql := fmt.Sprintf(form, requested)
 			result, refusal := r.Rewrite(sql, false)
 			if refusal != nil {
 				continue
@@ -53,25 +56,26 @@ func TestTransactionsThatKeepASnapshot(t *testing.T) {
 			if _, err := conn.PgConn().Exec(context.Background(), "ROLLBACK").ReadAll(); err != nil {
 				t.Fatal(err)
 			}
-			always := level("default_transaction_isolation")
+			defaultLevel := level("default_transaction_isolation")
 			if _, err := conn.PgConn().Exec(context.Background(), "RESET ALL").ReadAll(); err != nil {
 				t.Fatal(err)
 			}
-			normalized := func(k verdict.SnapshotHold) bool {
+			hasSnapshotHold := func(k verdict.SnapshotHold) bool {
 				return slices.ContainsFunc(result.Effects, func(e verdict.Effect) bool { return e.SnapshotHold == k })
 			}
 			switch {
-			case keeps(always):
+			case keepsSnapshot(defaultLevel):
 				sessions++
-				if !normalized(verdict.HoldForSession) {
+				if !hasSnapshotHold(verdict.HoldForSession) {
 					t.Errorf("%s: every transaction keeps its snapshot, and nothing says so", sql)
 				}
-			case keeps(isolation):
+			case keepsSnapshot(isolation):
 				notInjected++
-				if !normalized(verdict.HoldForTransaction) && !normalized(verdict.HoldForSession) {
+				if !hasSnapshotHold(verdict.HoldForTransaction) && !hasSnapshotHold(verdict.HoldForSession) {
 					t.Errorf("%s: it keeps its snapshot, and nothing says so", sql)
 				}
-			case strings.HasPrefix(strings.ToLower(of), "read") && (normalized(verdict.HoldForTransaction) || normalized(verdict.HoldForSession)):
+			case strings.HasPrefix(strings.ToLower(requested), "read") &&
+				(hasSnapshotHold(verdict.HoldForTransaction) || hasSnapshotHold(verdict.HoldForSession)):
 				t.Errorf("%s is said to keep a snapshot", sql)
 			}
 		}
@@ -81,7 +85,8 @@ func TestTransactionsThatKeepASnapshot(t *testing.T) {
 	}
 }
 
-// Each statement that sets a claim of the policy says so, with the server's value. The proxy follows it.
+// The result of a statement that sets a claim of the policy says so, with the value as the server will have it, because
+// the proxy tracks claims.
 func TestStatementsThatSetAClaim(t *testing.T) {
 	claiming := *rewriter(t, InjectedMode)
 	claiming.claims = map[string]string{"app.mode": "mode"}
@@ -110,20 +115,20 @@ func TestStatementsThatSetAClaim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		is := string(results[0].Rows[0][0])
+		currentValue := string(results[0].Rows[0][0])
 		for _, after := range []string{"ROLLBACK", "DISCARD ALL"} {
 			if _, err := conn.PgConn().Exec(context.Background(), after).ReadAll(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		claims := slices.ContainsFunc(result.Effects, func(e verdict.Effect) bool {
-			return e.Claim != nil && e.Name == "app.mode" && (e.Claim.Value == is || e.Claim.IsReset)
+			return e.Claim != nil && e.Name == "app.mode" && (e.Claim.Value == currentValue || e.Claim.IsReset)
 		})
-		if is != "before" {
+		if currentValue != "before" {
 			setCount++
 		}
-		if is != "before" && !claims {
-			t.Errorf("%s: what is claimed is %q, and nothing says so", sql, is)
+		if currentValue != "before" && !claims {
+			t.Errorf("%s: what is claimed is %q, and nothing says so", sql, currentValue)
 		}
 	}
 	if setCount < 6 {

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A server whose MERGE passes row security by (CVE-2023-39418) gets none.
+// MERGE is refused on a server version whose MERGE ignores row security policies (CVE-2023-39418).
 func TestMergeNeedsAServerThatHeedsRowSecurity(t *testing.T) {
 	for version, want := range map[int]bool{150000: false, 150003: false, 150004: true, 160000: true} {
 		notes := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "notes"}, Kind: catalog.Table, Columns: []catalog.Column{
@@ -28,11 +28,11 @@ func TestMergeNeedsAServerThatHeedsRowSecurity(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, mode := range []Mode{AutoMode, InjectedMode} {
-			for _, prepared := range []string{"", "PREPARE p AS "} {
+			for _, preparePrefix := range []string{"", "PREPARE p AS "} {
 				_, refusal := New(snap, pol, mode).
-					Rewrite(prepared+"MERGE INTO notes USING (VALUES ('a')) AS v(o) ON notes.owner = v.o WHEN MATCHED THEN DELETE", false)
+					Rewrite(preparePrefix+"MERGE INTO notes USING (VALUES ('a')) AS v(o) ON notes.owner = v.o WHEN MATCHED THEN DELETE", false)
 				if (refusal == nil) != want || refusal != nil && !strings.Contains(refusal.Message, "MERGE is not available to agents on this server") {
-					t.Errorf("%d, %v, %q: %v", version, mode, prepared, refusal)
+					t.Errorf("%d, %v, %q: %v", version, mode, preparePrefix, refusal)
 				}
 			}
 		}

@@ -13,11 +13,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// A name in a text that means a relation which is not shown gets the answer that PostgreSQL gives where there is none.
+// Some functions take the name of a relation as text. For a hidden relation the client gets the same error as for one
+// that does not exist.
 func TestNamesInTexts(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	conn := pgtest.Database(t).Connect(t, "postgres") // an empty database
-	for _, hidden := range []string{
+	for _, hiddenName := range []string{
 		"SELECT 'memory_edges'::regclass", "SELECT regclass 'memory_edges'", "SELECT CAST('public.Memory_Edges' AS pg_catalog.regclass)",
 		`SELECT '"public" . "memory_edges"'::regclass`,
 		"SELECT 1 FROM pg_class WHERE oid = ' MEMORY_EDGES '::regclass", "SELECT 'memory_edges'::text::regclass::oid",
@@ -55,14 +56,14 @@ func TestNamesInTexts(t *testing.T) {
 		"SELECT has_column_privilege('memory_edges', 'id', 'SELECT')", "SELECT has_column_privilege('postgres', 'memory_edges', 'id', 'SELECT')",
 		"SELECT has_any_column_privilege('memory_edges', 'SELECT')", "SELECT has_sequence_privilege('memory_edges', 'SELECT')",
 	} {
-		_, refusal := r.Rewrite(hidden, false)
-		_, err := conn.Exec(context.Background(), hidden)
+		_, refusal := r.Rewrite(hiddenName, false)
+		_, err := conn.Exec(context.Background(), hiddenName)
 		var want *pgconn.PgError
 		if !errors.As(err, &want) {
-			t.Fatalf("%s: %v", hidden, err)
+			t.Fatalf("%s: %v", hiddenName, err)
 		}
 		if refusal == nil || string(refusal.Code) != want.Code || refusal.Message != want.Message || refusal.Position != int(want.Position) {
-			t.Errorf("%s:\n got %v\nwant %v at %d", hidden, refusal, want, want.Position)
+			t.Errorf("%s:\n got %v\nwant %v at %d", hiddenName, refusal, want, want.Position)
 		}
 	}
 	basetype := "SELECT pg_basetype('memory_edges')"
@@ -75,7 +76,7 @@ func TestNamesInTexts(t *testing.T) {
 			t.Errorf("%s: %v", name, refusal)
 		}
 	}
-	for _, shown := range []string{
+	for _, visibleName := range []string{
 		"SELECT has_table_privilege(0, 'memory_edges')", "SELECT has_table_privilege('memories', 'memory_edges')",
 		"SELECT has_schema_privilege('public', 'pgconsent')", "SELECT has_table_privilege('memory_edges')",
 		"SELECT pg_relation_size('memories', 'memory_edges')",
@@ -99,14 +100,14 @@ func TestNamesInTexts(t *testing.T) {
 		"SELECT has_type_privilege('memories[]', 'USAGE')",
 		"SELECT has_table_privilege('information_schema.tables', 'SELECT')", "SELECT has_table_privilege('memories', 'SELECT')",
 	} {
-		if _, refusal := r.Rewrite(shown, false); refusal != nil && refusal.Code != "42704" {
-			t.Errorf("%s: %v", shown, refusal)
+		if _, refusal := r.Rewrite(visibleName, false); refusal != nil && refusal.Code != "42704" {
+			t.Errorf("%s: %v", visibleName, refusal)
 		}
 	}
 }
 
-// A name in a text may mean only some relations. They are those that agents' catalogs show, the sequences that number
-// their rows, and partitions, which a refusal mentions as well.
+// In a text, a name may only mean a relation that agents' catalogs show, the sequence of a serial column, or a
+// partition. Refusals name partitions as well.
 func TestNamesOfAllRelations(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(),
@@ -148,8 +149,8 @@ func TestNamesOfAllRelations(t *testing.T) {
 	}
 }
 
-// A name in a text may mean only indexes that agents' catalogs show. These are of visible tables, without expressions,
-// conditions and hidden columns.
+// In a text, a name may only mean an index that agents' catalogs show. These are indexes of visible tables, without
+// expressions, predicates and hidden columns.
 func TestNamesOfAllIndexes(t *testing.T) {
 	r, conn := altered(t, RowSecurityMode, `CREATE TABLE kept_apart (id serial PRIMARY KEY, note text); CREATE INDEX apart ON kept_apart (note);
 		CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE INDEX one_apart ON made_apart (one);
@@ -162,7 +163,7 @@ func TestNamesOfAllIndexes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]bool{}
+	indexNames := map[string]bool{}
 	for rows.Next() {
 		var (
 			name    string
@@ -171,7 +172,7 @@ func TestNamesOfAllIndexes(t *testing.T) {
 		if err := rows.Scan(&name, &isShown); err != nil {
 			t.Fatal(err)
 		}
-		all[name] = isShown
+		indexNames[name] = isShown
 		for _, sql := range []string{"SELECT " + catalog.QuoteLiteral(name) + "::regclass",
 			"SELECT pg_index_has_property(" + catalog.QuoteLiteral("public."+name) + ", 'clusterable')"} {
 			if _, refusal := r.Rewrite(sql, false); (refusal == nil) != isShown {
@@ -182,27 +183,28 @@ func TestNamesOfAllIndexes(t *testing.T) {
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if !all[`"Whole"`] || !all["of_shown"] || !all["memories_pkey"] || all["of_hidden"] || all["with_hidden"] ||
-		all["lowered"] || all["partly"] || all["apart"] || all["one_apart"] {
-		t.Error(all)
+	if !indexNames[`"Whole"`] || !indexNames["of_shown"] || !indexNames["memories_pkey"] || indexNames["of_hidden"] ||
+		indexNames["with_hidden"] ||
+		indexNames["lowered"] || indexNames["partly"] || indexNames["apart"] || indexNames["one_apart"] {
+		t.Error(indexNames)
 	}
 }
 
-// No value of a type that is made from names comes out of a document, whichever type it is.
+// A JSON or XML document cannot be converted to a type whose input function looks up names, such as regclass.
 func TestNamesInDocuments(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	for name := range nameTypes {
-		for _, place := range []string{
+		for _, expression := range []string{
 			"SELECT x.a FROM jsonb_to_record('{}') AS x (a NAME)",
 			"SELECT x.a FROM json_to_recordset('[]') AS x (a text, b NAME[])", "SELECT a FROM ROWS FROM (jsonb_to_record('{}') AS (a pg_catalog.NAME)) AS x",
 			"SELECT x.a FROM XMLTABLE('/a' PASSING ('<a/>'::xml) COLUMNS a NAME PATH 'b') AS x",
 			"SELECT x.a FROM XMLTABLE('/a' PASSING '<a/>' COLUMNS n FOR ORDINALITY, a NAME) AS x",
 		} {
-			plain := strings.NewReplacer("pg_catalog.NAME", "text", "NAME", "text").Replace(place)
-			if _, refusal := r.Rewrite(plain, false); refusal != nil {
-				t.Errorf("%s: %v", plain, refusal)
+			textExpression := strings.NewReplacer("pg_catalog.NAME", "text", "NAME", "text").Replace(expression)
+			if _, refusal := r.Rewrite(textExpression, false); refusal != nil {
+				t.Errorf("%s: %v", textExpression, refusal)
 			}
-			sql := strings.ReplaceAll(place, "NAME", name)
+			sql := strings.ReplaceAll(expression, "NAME", name)
 			if result, refusal := r.Rewrite(sql, false); refusal == nil {
 				t.Errorf("%s: %s", sql, result.Text)
 			}
@@ -221,7 +223,8 @@ func TestSplitName(t *testing.T) {
 	}
 }
 
-// Every function that agents may call and that makes a value from a name of the catalogs has its constants judged.
+// For every function that agents may call and that looks up a name in the catalogs, the rewriter checks constant
+// arguments.
 func TestFunctionsThatTakeCatalogNames(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	var types []string
@@ -242,13 +245,13 @@ func TestFunctionsThatTakeCatalogNames(t *testing.T) {
 		if err := rows.Scan(&name, &args, &tokenIndex); err != nil {
 			t.Fatal(err)
 		}
-		if name == "currval" { // its stand-in takes the name as text, and gives one answer for all hidden sequences
+		if name == "currval" { // the function in its place takes text, and answers the same for each hidden sequence
 			continue
 		}
 		if class := catalogFunctions[name].class; class != classAllow && class != classShadow {
 			continue
 		}
-		if i, takesName := nameArguments[name].positionByCount[args]; !takesName || i != tokenIndex { // an oidvector begins at 0
+		if i, takesName := nameArguments[name].positionByCount[args]; !takesName || i != tokenIndex { // oidvector indexes start at 0
 			t.Errorf("%s: argument %d of %d is not judged", name, tokenIndex, args)
 		}
 	}

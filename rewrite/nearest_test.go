@@ -7,9 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// The exact twin of a search reads the same table behind OFFSET 0, and runs where the search found too little.
+// The exact second form of a search reads the same table below OFFSET 0. It runs only if the index search found too few
+// rows.
 func TestExactTwin(t *testing.T) {
-	const near, guard, enough, short = "WITH pgconsent_near AS MATERIALIZED (SELECT * FROM (",
+	const beforeSearch, afterSearch, beforeLimit, afterTwin = "WITH pgconsent_near AS MATERIALIZED (SELECT * FROM (",
 		") AS pgconsent_search WHERE EXISTS (SELECT 1 ",
 		")) SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(",
 		") AS pgconsent_exact WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.<) COALESCE("
@@ -52,25 +53,26 @@ func TestExactTwin(t *testing.T) {
 			t.Errorf("%s: %v", text, refusal)
 			continue
 		}
-		head, rest, _ := strings.Cut(got, near)
+		head, rest, _ := strings.Cut(got, beforeSearch)
 		if head != text[:strings.Index(text, "SELECT")] {
 			t.Errorf("%s: begins with %q", text, head)
 		}
-		search, rest, _ := strings.Cut(rest, guard)
-		rows, rest, _ := strings.Cut(rest, enough)
+		search, rest, _ := strings.Cut(rest, afterSearch)
+		rows, rest, _ := strings.Cut(rest, beforeLimit)
 		limit, rest, _ := strings.Cut(rest, ", 0) UNION ALL SELECT * FROM (")
-		twin, again, _ := strings.Cut(rest, short)
-		if !strings.HasPrefix(text[len(head):], search) || twin != want.exact || rows != want.resultColumns ||
-			again != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
+		twinText, limitAgain, _ := strings.Cut(rest, afterTwin)
+		if !strings.HasPrefix(text[len(head):], search) || twinText != want.exact || rows != want.resultColumns ||
+			limitAgain != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
 			t.Errorf("%s became\n%s", text, got)
 		}
-		// A place in the search is that place of the statement; one in the twin is the statement's beginning.
+		// An error position in the search maps to that position of the client's statement. A position in the second
+		// form maps to the statement's beginning.
 		tokenIndex := strings.Index(got, search) + len("SELECT ") + 1
 		if want := len(head) + len("SELECT ") + 1; position(tokenIndex) != want {
 			t.Errorf("%s: position %d, want %d", text, position(tokenIndex), want)
 		}
-		if last := len([]rune(got)); position(last) != len(head)+1 || position(0) != 0 {
-			t.Errorf("%s: the end is at %d", text, position(last))
+		if textLength := len([]rune(got)); position(textLength) != len(head)+1 || position(0) != 0 {
+			t.Errorf("%s: the end is at %d", text, position(textLength))
 		}
 	}
 	for _, text := range []string{
@@ -86,7 +88,8 @@ func TestExactTwin(t *testing.T) {
 	}
 }
 
-// Where the index may not be asked, the search is its twin, and says where its mistakes are.
+// Where the policy does not accept the index, only the exact form is sent, and its error positions map to the client's
+// text.
 func TestExactSearch(t *testing.T) {
 	const text = "/*ä*/SELECT s.t.id FROM s.t WHERE a = 'ö' ORDER BY s.t.e <-> $1 LIMIT $2"
 	got, position, ok, refusal := fenceSearch(text)

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Syntax that is newer than the parser's grammar is refused with an error that names it, where the server would have
-// taken it. The server does take the examples. Elsewhere a syntax error is PostgreSQL's.
+// Syntax that is newer than the parser's grammar is refused with an error that names it, if the server's version has
+// it. The server does accept the examples. On older servers the error is PostgreSQL's syntax error.
 func TestNewerSyntaxIsNamed(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	version := fixture.snap.ServerVersion()
@@ -62,7 +62,7 @@ func TestNewerSyntaxIsNamed(t *testing.T) {
 	}
 }
 
-// A syntax error stays PostgreSQL's, with its position, on servers that have newer syntax too.
+// A syntax error has PostgreSQL's message and position, on servers that have newer syntax too.
 func TestSyntaxErrorsStay(t *testing.T) {
 	for _, sql := range []string{"SELEC 1", "SELECT 1 FORM x", "SELECT 'json_table(' FROM FROM", "SELECT a b c"} {
 		source, refusal := sqltext.Scan(sql)
@@ -77,7 +77,7 @@ func TestSyntaxErrorsStay(t *testing.T) {
 	}
 }
 
-// A type that is named in a text is judged like one that is named in the statement.
+// A type name inside a text, as an argument of a function, is checked as if the statement named the type.
 func TestTypesNamedInTexts(t *testing.T) {
 	for text, want := range map[string]bool{
 		"integer": true, "numeric(5,2)": true, "text[]": true, "timestamp with time zone": true, `"char"`: true,

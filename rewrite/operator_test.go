@@ -30,26 +30,27 @@ var operatorPlaces = map[string][]string{
 
 var operand = regexp.MustCompile(`\b[AB]\b`)
 
-// A name of PostgreSQL's that somebody else has given an operator is refused wherever it is written or meant.
-func TestOperatorsOfOthersStandNowhere(t *testing.T) {
-	plain := rewriter(t, InjectedMode)
-	others := ""
+// If another role has made an operator with the name of a PostgreSQL operator, statements are refused wherever they use
+// that operator, written out or implied.
+func TestOperatorsOfOtherRolesAreRefused(t *testing.T) {
+	rewriterBefore := rewriter(t, InjectedMode)
+	createOperators := ""
 	for name := range operatorPlaces {
-		others += "CREATE OPERATOR public." + name + " (LEFTARG = uuid, RIGHTARG = text, FUNCTION = leak);"
+		createOperators += "CREATE OPERATOR public." + name + " (LEFTARG = uuid, RIGHTARG = text, FUNCTION = leak);"
 	}
 	conn := database(t).Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(context.Background(), others).ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(context.Background(), createOperators).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(snap, plain.pol, InjectedMode) // the policy was compiled before: its views have operators, too
-	for name, places := range operatorPlaces {
-		for _, place := range places {
-			sql := "SELECT " + operand.ReplaceAllString(place, "'$0'::text")
-			if _, refusal := plain.Rewrite(sql, false); refusal != nil && !strings.Contains(sql, "public.") {
+	r := New(snap, rewriterBefore.pol, InjectedMode) // the policy was compiled before, since its views use operators too
+	for name, templates := range operatorPlaces {
+		for _, template := range templates {
+			sql := "SELECT " + operand.ReplaceAllString(template, "'$0'::text")
+			if _, refusal := rewriterBefore.Rewrite(sql, false); refusal != nil && !strings.Contains(sql, "public.") {
 				t.Errorf("%s: refused where PostgreSQL's operators are all there are: %v", sql, refusal)
 			}
 			if result, refusal := r.Rewrite(sql, false); refusal == nil {
@@ -61,34 +62,35 @@ func TestOperatorsOfOthersStandNowhere(t *testing.T) {
 	}
 }
 
-// A name that no data file lists is refused: each name of PostgreSQL's that a statement uses, taken out of its file.
+// A function or operator that no data file lists is refused. The test removes each name that a statement uses from its
+// file.
 func TestNamesWithoutDataFileAreRefused(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for name, sql := range map[string]string{"||": "SELECT 'a' || 'b'",
 		"<->": "SELECT point '(0,0)' <-> point '(1,1)'", "=": "SELECT 1 FROM people a JOIN people b USING (id)"} {
-		was := operatorList[catalogKey][name]
+		listedEntry := operatorList[catalogKey][name]
 		delete(operatorList[catalogKey], name)
 		_, refusal := r.Rewrite(sql, false)
-		operatorList[catalogKey][name] = was
+		operatorList[catalogKey][name] = listedEntry
 		if refusal == nil {
 			t.Errorf("%s: operator %s is in no data file", sql, name)
 		}
 	}
 	for name, sql := range map[string]string{"lower": "SELECT lower('a')", "count": "SELECT count(*) FROM people",
 		"like_escape": "SELECT 'a' LIKE 'b' ESCAPE 'c'"} {
-		was := catalogFunctions[name]
+		listedEntry := catalogFunctions[name]
 		delete(catalogFunctions, name)
 		_, refusal := r.Rewrite(sql, false)
-		catalogFunctions[name] = was
+		catalogFunctions[name] = listedEntry
 		if refusal == nil {
 			t.Errorf("%s: function %s is in no data file", sql, name)
 		}
 	}
 	for name, sql := range map[string]string{"int4": "SELECT '1'::integer", "text": "SELECT CAST(1 AS text)", "jsonb": "SELECT jsonb '{}'"} {
-		was := typeList[catalogKey][name]
+		listedEntry := typeList[catalogKey][name]
 		delete(typeList[catalogKey], name)
 		_, refusal := r.Rewrite(sql, false)
-		typeList[catalogKey][name] = was
+		typeList[catalogKey][name] = listedEntry
 		if refusal == nil {
 			t.Errorf("%s: type %s is in no data file", sql, name)
 		}

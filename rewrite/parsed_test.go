@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A rewriter parses the rule of a table when a statement needs it, not before. Each view of a policy has its own
-// rewriter, so a hundred tables and a hundred views would mean ten thousand rules to parse.
+// The rewriter parses a table's rule only when a statement needs it. Each view of a policy has its own rewriter, so
+// with a hundred tables and a hundred views there would be ten thousand rules to parse.
 func TestRulesAreParsedWhenNeeded(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	rules := 0

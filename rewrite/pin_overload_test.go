@@ -8,13 +8,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// An argument that a policy pins is pinned in every call that is sent, whichever overload the call may mean.
+// The rewriter replaces an argument that the policy fixes in every call, whichever overload the call may mean.
 func TestPinnedArgumentsOfEveryOverload(t *testing.T) {
 	for _, c := range []struct {
-		hasLimitOne, second string // names of arguments
-		out                 int    // the number of calls in the rewritten text
+		firstArguments, secondArguments string // names of arguments
+		wantCalls                       int    // the number of calls in the rewritten text
 	}{{"gate a", "gate b", 10}, {"gate a", "b gate", 0}, {"a gate", "gate b", 0}} {
-		fixedInEvery(t, c.hasLimitOne, c.second, c.out)
+		fixedInEvery(t, c.firstArguments, c.secondArguments, c.wantCalls)
 	}
 }
 

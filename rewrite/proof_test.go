@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// The shapes in which a deparser lost the predicate (measured: 20,000 rows instead of 2,000). Spliced, the predicate sits
-// in parentheses of its own and the agent's text is as it was.
+// A deparser lost the predicate for texts of these forms, and 20,000 rows were returned instead of 2,000. Here the
+// predicate is inserted in parentheses of its own, and the agent's text around it is unchanged.
 func TestBypassShapes(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	conn := database(t).Connect(t, "postgres")
@@ -44,7 +44,8 @@ func TestBypassShapes(t *testing.T) {
 	}
 }
 
-// A walk that misses a node, or an edit that says something else than the tree, ends in a refusal.
+// The rewriter refuses a statement if the walk misses a node, or if an edit makes a text that differs from the intended
+// tree.
 func TestFaultsEndInRefusals(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	text := "SELECT count(*) FROM memories WHERE title = 'x'"
@@ -89,19 +90,19 @@ func TestFaultsEndInRefusals(t *testing.T) {
 				edits[j] = e.Edit
 				e.apply()
 			}
-			spliced, refusal := sqltext.ApplyEdits(text, edits)
+			editedText, refusal := sqltext.ApplyEdits(text, edits)
 			if refusal == nil {
-				refusal = sqltext.ProveSameTree(tree, spliced.Text)
+				refusal = sqltext.ProveSameTree(tree, editedText.Text)
 			}
 			if refusal == nil {
-				t.Errorf("%s, edit %d: went through as %s", name, i, spliced.Text)
+				t.Errorf("%s, edit %d: went through as %s", name, i, editedText.Text)
 			}
 		}
 	}
 }
 
-// FuzzRewrite: the rewriter does not panic, and an accepted text parses. Each protected table in it is under its
-// predicate or, by its qualified name, under row security. No other relation of a user's schema is read.
+// FuzzRewrite checks that the rewriter does not panic, and that each rewritten text parses. Each protected table in it
+// has its predicate or, by its qualified name, row security. No other relation of a user's schema is read.
 func FuzzRewrite(f *testing.F) {
 	for _, g := range goldens(f) {
 		f.Add(g.sql())

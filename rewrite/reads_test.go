@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// sourcesOfX are forms in which the rows of event appear under the name x, with id, title, embedding and n. Each has a
-// text before SELECT, and one in FROM.
+// sourcesOfX are FROM items that give rows of event the alias x, with columns id, title, embedding and n. Each has a
+// text before SELECT, and one for FROM.
 var sourcesOfX = [][2]string{
 	{"", "event AS x"},
 	{"", "event x (id, vessel, other, title)"},
@@ -103,7 +103,7 @@ var sourcesOfX = [][2]string{
 		"FROM y WHERE id < 9) CYCLE n SET c USING p, x AS (SELECT id, p::text AS title, embedding, n FROM y)", "x"},
 }
 
-// usesOfX are what is asked of x; {} is where it comes from.
+// usesOfX are queries over x; {} stands for its FROM item.
 var usesOfX = []string{
 	"SELECT x.id FROM {}",
 	"SELECT x.title FROM {}",
@@ -174,16 +174,16 @@ const readsData = `
 	INSERT INTO need SELECT i, i, chr(97 + i), cube(i, 2), true FROM generate_series(1, 4) i;
 	INSERT INTO plain SELECT i, chr(97 + i) FROM generate_series(1, 5) i;`
 
-// changedValue is the value that a column gets instead, by its type. The new values sort in another order, and some of
-// them are equal.
+// changedValue is, by type, the expression that changes a column's value. The new values sort differently, and some are
+// equal.
 var changedValue = map[string]string{
 	"integer": "50 - 2 * (%[1]s / 2)", "text": "chr(200 - ascii(%[1]s) / 2)", "cube": "cube(9, 9)",
 	"public.cube": "cube(9, 9)", "real[]": "ARRAY[7, 7]", "timestamp with time zone": "'2020-01-01'", "boolean": "NOT %[1]s", "date": "'2020-01-01'",
 }
 
-// The answer to a statement depends on the columns that the rewriter reports as read, and on no others. Each statement
-// is asked again after all other columns, of every table, have got other values. A read reported as one by key depends
-// on that row of the table alone, and a search by likeness is reported as one.
+// The result of a statement depends only on the columns that the rewriter reports as read. Each statement runs again
+// after all other columns of every table were changed. For a read by key only the other rows change, and a comparison
+// by likeness must be reported as such.
 func TestAnswersDependOnWhatIsRead(t *testing.T) {
 	tier.All(t)
 	r := underContract(t)
@@ -194,24 +194,24 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 	}
 	answeredCount, changes, byKey := 0, 0, 0
 	for _, source := range sourcesOfX {
-		with, from := source[0], source[1]
-		worked := false
+		withClause, fromClause := source[0], source[1]
+		hasWorked := false
 		for _, usage := range usesOfX {
-			sql := strings.TrimSpace(with + " " + strings.ReplaceAll(usage, "{}", from))
+			sql := strings.TrimSpace(withClause + " " + strings.ReplaceAll(usage, "{}", fromClause))
 			before, err := answerOf(ctx, conn, sql, "")
 			if err != nil {
-				continue // not every form has every column
+				continue // not every source has every column
 			}
 			result, refusal := r.Rewrite(sql, true)
 			if refusal != nil {
 				continue
 			}
-			worked = true
+			hasWorked = true
 			answeredCount++
-			read := map[catalog.Name][]string{}
+			readColumns := map[catalog.Name][]string{}
 			wholeRows := map[catalog.Name]bool{}
 			for _, a := range result.Accesses {
-				read[a.Relation] = append(read[a.Relation], a.Columns...)
+				readColumns[a.Relation] = append(readColumns[a.Relation], a.Columns...)
 				wholeRows[a.Relation] = wholeRows[a.Relation] || a.Columns == nil
 			}
 			if strings.Contains(usage, "similarity") || strings.Contains(usage, "<->") || strings.Contains(usage, "%") {
@@ -234,7 +234,7 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 				relation, _ := contracted.snap.Relation(catalog.Name{Schema: "public", Name: name})
 				var setColumns []string
 				for _, c := range relation.Columns {
-					if !wholeRows[relation.Name] && !slices.Contains(read[relation.Name], c.Name) {
+					if !wholeRows[relation.Name] && !slices.Contains(readColumns[relation.Name], c.Name) {
 						setColumns = append(setColumns, c.Name+" = "+strings.ReplaceAll(changedValue[c.Type], "%[1]s", c.Name))
 					}
 				}
@@ -261,8 +261,8 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 				t.Errorf("%s\nis said to read %s, and answers %s, after %s %s", sql, oneLine(result.Accesses), before, strings.Join(change, "; "), after)
 			}
 		}
-		if !worked {
-			t.Errorf("%s ... FROM %s: nothing of it is answered", with, from)
+		if !hasWorked {
+			t.Errorf("%s ... FROM %s: nothing of it is answered", withClause, fromClause)
 		}
 	}
 	t.Logf("%d answers, %d asked again, %d of one row", answeredCount, changes, byKey)
@@ -271,10 +271,10 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 	}
 }
 
-// answerOf is what a statement returns after a change, which is undone.
+// answerOf returns the result of a statement after a change of the data, which is rolled back.
 func answerOf(ctx context.Context, conn *pgx.Conn, sql, change string) (string, error) {
 	text, tokenIndex := sql, 0
-	if change != "" { // all in one message, since there are thousands of cases
+	if change != "" { // one message for all, since there are thousands of cases
 		text, tokenIndex = "BEGIN; "+change+"; "+sql+"; ROLLBACK", 2+strings.Count(change, ";")
 	}
 	results, err := conn.PgConn().Exec(ctx, text).ReadAll()

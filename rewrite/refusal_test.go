@@ -11,7 +11,7 @@ import (
 
 const refusalsPage = "../docs/reference/refused-statements.md"
 
-// refusalTable writes the table of docs/reference/refused-statements.md.
+// refusalTable returns the table for docs/reference/refused-statements.md.
 func refusalTable() string {
 	var b strings.Builder
 	b.WriteString("| construct | parse node | example | SQLSTATE | message and hint |\n|---|---|---|---|---|\n")
@@ -22,20 +22,20 @@ func refusalTable() string {
 	return b.String()
 }
 
-// The page shows the table that the code refuses by.
+// The page has the same table of refusals as the code.
 func TestRefusalsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(refusalsPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- table: written by `go test ./rewrite -run Documented -update` -->\n", "<!-- end of table -->\n"
-	before, rest, ok := strings.Cut(string(text), begin)
-	table, after, ok2 := strings.Cut(rest, end)
+	const startMarker, endMarker = "<!-- table: written by `go test ./rewrite -run Documented -update` -->\n", "<!-- end of table -->\n"
+	before, fromTable, ok := strings.Cut(string(text), startMarker)
+	table, after, ok2 := strings.Cut(fromTable, endMarker)
 	if !ok || !ok2 {
 		t.Fatalf("%s has no table", refusalsPage)
 	}
 	if *update {
-		if err := os.WriteFile(refusalsPage, []byte(before+begin+refusalTable()+end+after), 0o644); err != nil {
+		if err := os.WriteFile(refusalsPage, []byte(before+startMarker+refusalTable()+endMarker+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		table = refusalTable()
@@ -45,7 +45,8 @@ func TestRefusalsAreDocumented(t *testing.T) {
 	}
 }
 
-// Every example of the table is refused as the table says, alone, behind another statement and in the extended protocol.
+// Every example of the table is refused as the table says, alone, behind another statement and in the extended
+// protocol.
 func TestRefusals(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, refusal := range Refusals() {
@@ -68,7 +69,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Further statements, by SQLSTATE.
+// Further statements that are refused, with the SQLSTATE.
 func TestRefusedWithCode(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, c := range []struct{ code, sql string }{
@@ -144,7 +145,7 @@ func TestRefusedWithCode(t *testing.T) {
 	}
 }
 
-// Every refusal teaches: a hint besides the message.
+// Every refusal has a hint besides its message.
 func TestRefusalsHaveHints(t *testing.T) {
 	for _, r := range Refusals() {
 		if r.Hint == "" || r.Message == "" || r.Code == "" || r.Reason == "" || len(r.Nodes) == 0 {
@@ -153,7 +154,7 @@ func TestRefusalsHaveHints(t *testing.T) {
 	}
 }
 
-// A message of the extended protocol holds one statement at most, as PostgreSQL says.
+// In the extended protocol, a Parse message with several statements is refused with PostgreSQL's error.
 func TestExtendedTakesOneStatement(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	_, refusal := r.Rewrite("SELECT 1; SELECT 2", true)

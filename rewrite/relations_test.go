@@ -11,14 +11,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// checkRelations checks every relation of a rewritten text by its own walk. A name with a schema is a table of the
-// policy or the view in its place, a shadow, or a signed view inside a predicate. A name without one is a WITH query of
-// the same text.
+// checkRelations checks every relation of a rewritten text, independently of the rewriter's walk. A name with a schema
+// is a table of the policy, the view that replaces it, a shadow view of a catalog, or a signed view inside a predicate.
+// A name without one is a WITH query of the same text.
 func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result *Result) {
 	t.Helper()
-	targets := map[*sqltext.RangeVar]bool{}                         // the targets of INSERT, UPDATE and DELETE
-	copyViews := map[*sqltext.RangeVar]bool{}                       // the views that COPY FROM writes, which may stand nowhere else
-	ctes, locked := map[string]bool{}, map[*sqltext.RangeVar]bool{} // FOR UPDATE OF names items of FROM, not relations
+	targets := map[*sqltext.RangeVar]bool{}                              // the targets of INSERT, UPDATE and DELETE
+	copyViews := map[*sqltext.RangeVar]bool{}                            // the views that COPY FROM writes, which are allowed nowhere else
+	ctes, lockedItems := map[string]bool{}, map[*sqltext.RangeVar]bool{} // FOR UPDATE OF names items of FROM, not relations
 	each(tree.ProtoReflect(), func(m proto.Message) {
 		switch s := m.(type) {
 		case *sqltext.InsertStmt:
@@ -30,7 +30,7 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 		}
 		if c, ok := m.(*sqltext.LockingClause); ok {
 			for _, n := range c.LockedRels {
-				locked[n.GetRangeVar()] = true
+				lockedItems[n.GetRangeVar()] = true
 			}
 		}
 		if c, ok := m.(*sqltext.CopyStmt); ok && c.IsFrom {
@@ -47,7 +47,7 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 	})
 	each(tree.ProtoReflect(), func(m proto.Message) {
 		rv, ok := m.(*sqltext.RangeVar)
-		if !ok || copyViews[rv] || locked[rv] && rv.Schemaname == "" {
+		if !ok || copyViews[rv] || lockedItems[rv] && rv.Schemaname == "" {
 			return
 		}
 		name := catalog.Name{Schema: rv.Schemaname, Name: rv.Relname}

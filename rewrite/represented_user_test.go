@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The text by which a client says for whom it acts is replaced by the signed value, and nothing of the client's value
-// is left.
+// When a client sets the user for whom it acts, the rewriter replaces the value by the signed one. The client's text
+// does not remain.
 func TestRepresentedUserSettingIsReplaced(t *testing.T) {
 	const value = `v1|1|s|infinity|user=it's \ "x"#00`
 	userToken := ""
@@ -39,8 +39,8 @@ func TestRepresentedUserSettingIsReplaced(t *testing.T) {
 			if refusal == nil && (strings.Contains(res.Text, "sec") || strings.Contains(sql, "sec") && userToken != "secret") {
 				t.Errorf("%s: %q was asked for, and %q is sent", sql, userToken, res.Text)
 			}
-			if again, err := rewriter(t, mode).Rewrite(sql, false); err == nil && strings.Contains(again.Text, "acting") {
-				t.Errorf("%s acts without leave: %s", sql, again.Text)
+			if rewrittenAgain, err := rewriter(t, mode).Rewrite(sql, false); err == nil && strings.Contains(rewrittenAgain.Text, "acting") {
+				t.Errorf("%s acts without leave: %s", sql, rewrittenAgain.Text)
 			}
 		}
 		res, refusal := r.Rewrite("SELECT set_config('pgconsent.token', $1, false)", true)
@@ -49,9 +49,9 @@ func TestRepresentedUserSettingIsReplaced(t *testing.T) {
 			res.Effects[0].Claim == nil || !res.Effects[0].Claim.NamesRepresentedUser || res.Effects[0].Kind != verdict.EffectNone {
 			t.Errorf("a parameter: %v, %+v", refusal, res)
 		}
-		reset, refusal := r.Rewrite("RESET ALL", false)
-		if refusal != nil || reset.Text != verdict.ResetSettingsWithUser("began") || !strings.Contains(reset.Text, "626567616e") {
-			t.Errorf("RESET ALL: %v, %s", refusal, reset.Text)
+		resetResult, refusal := r.Rewrite("RESET ALL", false)
+		if refusal != nil || resetResult.Text != verdict.ResetSettingsWithUser("began") || !strings.Contains(resetResult.Text, "626567616e") {
+			t.Errorf("RESET ALL: %v, %s", refusal, resetResult.Text)
 		}
 	}
 }

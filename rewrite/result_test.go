@@ -54,7 +54,7 @@ func TestAccesses(t *testing.T) {
 	}
 }
 
-// oneLine writes accesses on one line: relation [AS names] source(columns) [by key] [out] [joined] [through].
+// oneLine formats accesses on one line: relation [AS names] source(columns) [by key] [out] [joined] [through].
 func oneLine(accesses []policy.Access) string {
 	var out []string
 	for _, a := range accesses {
@@ -86,19 +86,19 @@ func oneLine(accesses []policy.Access) string {
 
 func TestTagsAndEffects(t *testing.T) {
 	r := rewriter(t, InjectedMode)
-	reads := verdict.Effect{ReadsRows: true, ReturnsRows: true}
-	stamped := []verdict.Notice{{Code: "00000",
+	readEffect := verdict.Effect{ReadsRows: true, ReturnsRows: true}
+	wantNotices := []verdict.Notice{{Code: "00000",
 		Message: `column "user_id" of relation "drafts" is set by the policy; the value that was sent is not kept`}}
-	reading := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{reads}}}
+	reading := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{readEffect}}}
 	for _, c := range []struct {
 		sql, tag string
 		effects  []verdict.Effect
 	}{
 		{"", "", nil},
 		{"-- ping", "", nil},
-		{"SELECT 1", "SELECT", []verdict.Effect{reads}},
-		{"VALUES (1)", "SELECT", []verdict.Effect{reads}},
-		{"COPY people TO STDOUT", "COPY", []verdict.Effect{reads}},
+		{"SELECT 1", "SELECT", []verdict.Effect{readEffect}},
+		{"VALUES (1)", "SELECT", []verdict.Effect{readEffect}},
+		{"COPY people TO STDOUT", "COPY", []verdict.Effect{readEffect}},
 		{"BEGIN", "BEGIN", []verdict.Effect{{Kind: verdict.EffectBegin}}},
 		{"START TRANSACTION READ ONLY", "BEGIN", []verdict.Effect{{Kind: verdict.EffectBegin}}},
 		{"END", "COMMIT", []verdict.Effect{{Kind: verdict.EffectEnd}}},
@@ -110,13 +110,13 @@ func TestTagsAndEffects(t *testing.T) {
 		{"RESET datestyle", "RESET", []verdict.Effect{{Kind: verdict.EffectSet, Name: "datestyle"}}},
 		{"SHOW datestyle", "SHOW", []verdict.Effect{{ReturnsRows: true}}},
 		{"INSERT INTO drafts (title) VALUES ('a')", "INSERT",
-			[]verdict.Effect{{ReadsRows: true, WritesRows: true, Notices: stamped, HardenedPlan: verdict.HardenedAtBind}}},
+			[]verdict.Effect{{ReadsRows: true, WritesRows: true, Notices: wantNotices, HardenedPlan: verdict.HardenedAtBind}}},
 		{"DELETE FROM drafts WHERE CURRENT OF c RETURNING id", "DELETE",
 			[]verdict.Effect{{ReadsRows: true, WritesRows: true, ReturnsRows: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}}},
 		{"WITH d AS (UPDATE drafts SET title = 'a') SELECT 1", "SELECT",
 			[]verdict.Effect{{ReadsRows: true, WritesRows: true, ReturnsRows: true, HardenedPlan: verdict.HardenedAtBind}}},
 		{"COPY drafts (title) FROM STDIN", "COPY",
-			[]verdict.Effect{{Kind: verdict.EffectCopyIn, WritesRows: true, Notices: stamped, HardenedPlan: verdict.HardenedAtExecute}}},
+			[]verdict.Effect{{Kind: verdict.EffectCopyIn, WritesRows: true, Notices: wantNotices, HardenedPlan: verdict.HardenedAtExecute}}},
 		{"COPY (DELETE FROM drafts RETURNING id) TO STDOUT", "COPY", []verdict.Effect{{ReadsRows: true, WritesRows: true, ReturnsRows: true}}},
 		{"PREPARE p AS SELECT 1", "PREPARE", []verdict.Effect{
 			{Kind: verdict.EffectPrepare, Name: "p", BodyTag: "SELECT", Body: reading}}},
@@ -139,10 +139,10 @@ func TestTagsAndEffects(t *testing.T) {
 		{"DISCARD ALL", "DISCARD", []verdict.Effect{{Kind: verdict.EffectDiscard}}},
 		{"RESET ALL", "RESET", []verdict.Effect{{Kind: verdict.EffectResetAll, ReadsRows: true, CommandTag: "RESET"}}},
 		{"BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN", []verdict.Effect{{Kind: verdict.EffectBegin, SnapshotHold: verdict.HoldForTransaction}}},
-		{"DELETE FROM drafts; SELECT 1; SELECT 2", "multi", []verdict.Effect{{ReadsRows: true, WritesRows: true}, reads, reads}},
+		{"DELETE FROM drafts; SELECT 1; SELECT 2", "multi", []verdict.Effect{{ReadsRows: true, WritesRows: true}, readEffect, readEffect}},
 		{"DELETE FROM drafts WHERE CURRENT OF c; DELETE FROM drafts", "multi",
 			[]verdict.Effect{{ReadsRows: true, WritesRows: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}, {ReadsRows: true, WritesRows: true}}},
-		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.EffectBegin}, reads, {Kind: verdict.EffectEnd}}},
+		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.EffectBegin}, readEffect, {Kind: verdict.EffectEnd}}},
 	} {
 		result, refusal := r.Rewrite(c.sql, false)
 		if refusal != nil {
@@ -156,7 +156,7 @@ func TestTagsAndEffects(t *testing.T) {
 			t.Errorf("%s: (-want +got)\n%s", c.sql, diff)
 		}
 	}
-	// Statements that may send rows, which are counted and bounded.
+	// Result.Returns says for each statement whether it may send rows, which are counted and limited.
 	for sql, returns := range map[string][]bool{
 		"SELECT 1; SELECT 2": {true, true},
 		"EXPLAIN SELECT 1":   {true},
@@ -176,30 +176,31 @@ func TestTagsAndEffects(t *testing.T) {
 			}
 		}
 	}
-	// A statement that takes the seal away is the last of a message and outside transactions, whatever stands before
-	// it. RESET ALL leaves it.
-	for _, last := range []string{"DISCARD ALL"} {
-		for _, sql := range []string{"BEGIN; " + last, "COMMIT; " + last, "ROLLBACK; " + last,
-			"BEGIN; COMMIT; " + last, last + "; SELECT 1", last + "; " + last, "SELECT 1; " + last + "; SELECT 1"} {
+	// A statement that removes the session's seal, such as DISCARD ALL, must be the last of a message and outside
+	// transactions. RESET ALL does not remove it.
+	for _, lastStatement := range []string{"DISCARD ALL"} {
+		for _, sql := range []string{"BEGIN; " + lastStatement, "COMMIT; " + lastStatement, "ROLLBACK; " + lastStatement,
+			"BEGIN; COMMIT; " + lastStatement, lastStatement + "; SELECT 1", lastStatement + "; " + lastStatement, "SELECT 1; " + lastStatement +
+				"; SELECT 1"} {
 			if _, refusal := r.Rewrite(sql, false); refusal == nil {
 				t.Errorf("%s is let through", sql)
 			}
 		}
-		if _, refusal := r.Rewrite("SELECT 1; "+last, false); refusal != nil {
-			t.Errorf("%s: %v", last, refusal)
+		if _, refusal := r.Rewrite("SELECT 1; "+lastStatement, false); refusal != nil {
+			t.Errorf("%s: %v", lastStatement, refusal)
 		}
 	}
-	// A text that runs later, under another, is not signed; one that runs what was signed is.
-	for sql, signed := range map[string]bool{
+	// A text that runs a query later is not signed, but EXECUTE of a signed text is.
+	for sql, isSigned := range map[string]bool{
 		"SELECT title FROM memories": true, "PREPARE p AS SELECT title FROM memories": false,
 		"DECLARE c CURSOR FOR SELECT title FROM memories": false, "EXECUTE p": true, "FETCH c": false,
 		"SELECT title FROM memories; SELECT 1": false, "EXECUTE p; SELECT 1": false,
 	} {
-		if result, refusal := r.Rewrite(sql, false); refusal != nil || result.NeedsSignature != signed {
-			t.Errorf("%s: %v, signed %v", sql, refusal, !signed)
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || result.NeedsSignature != isSigned {
+			t.Errorf("%s: %v, signed %v", sql, refusal, !isSigned)
 		}
 	}
-	// A refusal has its tag, too.
+	// A refused statement has a command tag, too.
 	for sql, tag := range map[string]string{"DELETE FROM people": "DELETE", "EXPLAIN ANALYZE SELECT * FROM people": "EXPLAIN",
 		"CREATE TABLE t (a int)": "CREATE", "SELECT pg_sleep(1)": "SELECT", "SELEC": ""} {
 		if result, refusal := r.Rewrite(sql, false); refusal == nil || result.Tag != tag {
@@ -208,7 +209,7 @@ func TestTagsAndEffects(t *testing.T) {
 	}
 }
 
-// A fingerprint tells shapes apart and literals not.
+// Statements that differ only in literals have the same fingerprint.
 func TestFingerprint(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	print := func(sql string) string {
@@ -232,7 +233,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// A position that the server gives for the rewritten text is the client's again.
+// The position in a server error, which is about the rewritten text, is mapped back to the client's text.
 func TestPositionOfServerErrors(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{"SELECT 'ä', nothing FROM memories",
@@ -268,7 +269,7 @@ func TestConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// Hostile sizes end in an answer, soon and without much memory.
+// Very long or deeply nested texts are answered or refused, soon and without much memory.
 func TestHostileSizes(t *testing.T) {
 	tier.All(t)
 	r := rewriter(t, InjectedMode)
@@ -289,7 +290,7 @@ func TestHostileSizes(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		sql  string
-		code sqlstate.Code // "" allowed
+		code sqlstate.Code // "" if allowed
 	}{
 		"many tables": {repeat("SELECT 1 FROM ", "memories a%d", ", ", 20_000, ""), sqlstate.ProgramLimitExceeded},
 		"many items and columns": {"WITH x AS (SELECT 1 AS a) " + repeat("SELECT ", "y%d.a", ", ", 15_000, "") +
@@ -329,7 +330,8 @@ func TestHostileSizes(t *testing.T) {
 	}
 }
 
-// Where an extension overloads names of pg_catalog, a call keeps its spelling: its arguments decide which is meant.
+// Where an extension overloads a pg_catalog function, a call stays unqualified, so that its arguments decide which
+// function is called.
 func TestOverloadsOfExtensions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	ctx := context.Background()

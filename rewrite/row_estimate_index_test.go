@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Where a statement's own conditions find few rows by an index, the rewriter adds a hint. PostgreSQL then does not read
-// the index of the rule besides.
+// Where a statement's own conditions find few rows by an index, the rewriter adds a hint. PostgreSQL then does not also
+// read the index that serves the rule.
 func TestUseIndexHint(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE EXTENSION pg_trgm; CREATE TABLE boards (id bigint PRIMARY KEY, tenant bigint, open boolean);
@@ -57,7 +57,7 @@ tables:
 		"SELECT a.id FROM cards a JOIN cards b ON b.board = a.board WHERE a.board = 7":                  false, // a million rows
 		"SELECT c.title FROM cards c JOIN boards b ON b.id = c.board WHERE c.board = 7":                 true,
 		"SELECT title FROM cards WHERE " + search:                                                       true,
-		"SELECT title FROM cards WHERE " + search + " AND title ~ 'a'":                                  true, // the search comes first
+		"SELECT title FROM cards WHERE " + search + " AND title ~ 'a'":                                  true, // the rows of the search are read first
 		"SELECT title FROM cards WHERE " + search + " ORDER BY id LIMIT 20":                             true,
 		"SELECT title FROM cards WHERE " + search + " ORDER BY made LIMIT 20":                           false, // a tenant's index returns this order
 		"SELECT title FROM cards WHERE title ILIKE '%a%'":                                               false, // there is no index
@@ -72,7 +72,7 @@ tables:
 		"SELECT title FROM cards WHERE board = 7 AND EXISTS (SELECT FROM cards c WHERE c.made < now())": false,
 		"SELECT id FROM plain WHERE board = 7":                                                          false, // no index begins with the tenant
 		"UPDATE cards SET title = 'a' WHERE board = 7":                                                  true,
-		"UPDATE cards SET title = 'a' WHERE board = (SELECT 1 / min(id) FROM boards)":                   false, // hardened: no indexes are joined
+		"UPDATE cards SET title = 'a' WHERE board = (SELECT 1 / min(id) FROM boards)":                   false, // a hardened plan combines no indexes
 		"SELECT title FROM cards WHERE board = 7; SELECT 1":                                             false,
 	} {
 		result, refusal := r.Rewrite(sql, false)
@@ -88,7 +88,7 @@ tables:
 		false); result.UseIndex || len(result.EstimateRows) > 0 {
 		t.Error("a hint without sizes")
 	}
-	// Behind the signed path it says which tables a search by an index finds few rows of.
+	// On the signed path, the result names the tables in which an index search finds few rows.
 	cards := catalog.Name{Schema: "public", Name: "cards"}
 	for sql, want := range map[string]bool{
 		"SELECT title FROM cards WHERE " + search:                                                                     true,
@@ -98,7 +98,7 @@ tables:
 		"SELECT id FROM boards b WHERE id IN (SELECT board FROM cards WHERE " + search + ")":                          true,
 		"SELECT title FROM cards WHERE title ILIKE '%abc%'":                                                           false, // no index
 		"SELECT title FROM cards WHERE code ILIKE '%abc%'":                                                            true,
-		"SELECT title FROM cards WHERE code ILIKE '%ab%'":                                                             false, // no trigram
+		"SELECT title FROM cards WHERE code ILIKE '%ab%'":                                                             false, // the pattern has no trigram
 		"SELECT title FROM cards WHERE code ~ 'a.*bcd'":                                                               true,
 		"SELECT title FROM cards WHERE code ~ '[0-9]+ab.c'":                                                           false,
 		"SELECT title FROM cards WHERE code ~* $1":                                                                    true,
@@ -108,7 +108,7 @@ tables:
 		"SELECT count(*) FROM cards WHERE made > '2026-01-01'":                                                        false,
 		"WITH c AS (SELECT id FROM cards WHERE " + search + ") SELECT (SELECT count(*) FROM c), random() FROM boards": true,  // found by key
 		"UPDATE cards SET title = 'a' WHERE " + search:                                                                true,  // found by key
-		"UPDATE cards SET title = 'a' WHERE " + search + " AND board = (SELECT 1 / min(id) FROM boards)":              false, // hardened
+		"UPDATE cards SET title = 'a' WHERE " + search + " AND board = (SELECT 1 / min(id) FROM boards)":              false, // it needs a hardened plan
 	} {
 		result, refusal := r.Rewrite(sql, false)
 		if refusal != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Row security uses no index for a condition that is not leak-proof, be it for one row or for the first of a LIMIT.
-// Such a search takes the signed path. A condition on several columns finds few rows.
+// Row security uses no index for a condition that is not leak-proof, neither to find one row nor the first rows of a
+// LIMIT. Such a search takes the signed path. A condition on several columns counts as finding few rows.
 func TestSearchesWithoutIndexUnderRowSecurity(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE owners (id bigint PRIMARY KEY, agreed text);

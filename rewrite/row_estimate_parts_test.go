@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// PostgreSQL makes a set for each partition that it reads.
+// For a partitioned table, the estimate counts one hash set for each partition that PostgreSQL reads.
 func TestUseHashHintOfPartitions(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	sql := "CREATE TABLE keepers (id bigint PRIMARY KEY, agreed text); CREATE TABLE logs (keeper bigint, made " +

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// On the signed path a rule that reads several other tables uses hash sets where the whole table is read. Where a
-// condition narrows it, PostgreSQL chooses.
+// On the signed path, a rule that reads several other tables uses hash sets if the whole table is read. If a condition
+// restricts the rows, PostgreSQL chooses.
 func TestSetsOnTheSignedPath(t *testing.T) {
 	r := countedUnder(t, AutoMode, `CREATE TABLE halls (id int PRIMARY KEY, status text);
 		CREATE TABLE shows (id int PRIMARY KEY, hall int, other int, day date); CREATE INDEX ON shows (day);
@@ -35,7 +35,7 @@ tables:
 			t.Errorf("%s: %v, path %s, sets %v", sql, refusal, result.Path, result.UseHash)
 		}
 	}
-	sizes[catalog.Name{Schema: "public", Name: "halls"}] = catalog.Size{Rows: 1e8} // too large for memory
+	sizes[catalog.Name{Schema: "public", Name: "halls"}] = catalog.Size{Rows: 1e8} // a hash set would not fit into memory
 	if result, refusal := r.WithSizes(sizes).Rewrite("SELECT count(*) FROM shows", false); refusal != nil || result.UseHash {
 		t.Errorf("sets that do not fit: %v, %v", refusal, result.UseHash)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// sizes are those of a large archive with three users.
+// sizes are those of a large database with three users.
 func sizes() catalog.Sizes {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	return catalog.Sizes{
@@ -43,7 +43,7 @@ func TestUseHashHint(t *testing.T) {
 		"SELECT title FROM memories LIMIT 20":                                                                 false,
 		"SELECT p.role FROM memory_participants p JOIN memories m ON m.id = p.memory_id WHERE m.id = $1":      false,
 		"SELECT m.title FROM memories m, memory_participants p WHERE p.memory_id = m.id AND p.person_id = $1": false,
-		"SELECT * FROM people":                                                                                false, // nothing to look up
+		"SELECT * FROM people":                                                                                false, // the rule reads no other table
 		"SELECT * FROM notes":                                                                                 false,
 		"SELECT count(*) FROM shares":                                                                         true,
 		"SELECT max(n), title FROM hosted GROUP BY title":                                                     true,
@@ -53,7 +53,7 @@ func TestUseHashHint(t *testing.T) {
 		"SELECT title FROM shares LIMIT 20":                                                                   false,
 		"SELECT title FROM shares s JOIN memory_participants p ON p.memory_id = s.id WHERE p.person_id = $1":  false,
 		"SELECT 1": false,
-		// A value that is looked up for each row of a LIMIT, or for all of them.
+		// a sub-select in the results runs for each row of a LIMIT, or for all rows
 		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM people p ORDER " +
 			"BY name LIMIT 20": false,
 		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id)::int AS n, " +
@@ -104,7 +104,7 @@ func TestUseHashHint(t *testing.T) {
 	}
 }
 
-// The sizes come from the server as the control role sees them.
+// The control role reads the sizes of tables from the server.
 func TestSizes(t *testing.T) {
 	db := database(t)
 	super := db.Connect(t, "postgres")

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A statement that writes few rows checks few rows, and so does a search in index order after a column with one value
-// in all visible rows. Hash sets of whole tables would cost hundreds of times as much.
+// The rule is checked for few rows if a statement writes few, or if it reads an index in order and each tenant's rows
+// are not adjacent. Hash sets of whole tables would cost hundreds of times as much.
 func TestUseHashHintOfFewRows(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE holders (id bigint PRIMARY KEY, tenant bigint, agreed text);
@@ -51,7 +51,7 @@ func TestUseHashHintOfFewRows(t *testing.T) {
 			"WITH gone AS (DELETE FROM files WHERE id = 7 RETURNING title) SELECT title FROM gone": false,
 		},
 		"bigint[]": {
-			"SELECT title FROM files ORDER BY made DESC LIMIT 20": true, // rows of several tenants come one after the other
+			"SELECT title FROM files ORDER BY made DESC LIMIT 20": true, // rows of several tenants alternate in the index
 		},
 	} {
 		doc, err := policy.Parse("policy.yaml",

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A search may stand in a join, a sub-select or a WITH query, beside expressions that are not leak-safe. Its rows are
-// then found by key on the signed path, and the rest is as under row security.
+// A search may be in a join, a sub-select or a WITH query, beside expressions that are not leak-safe. The rewriter then
+// finds its rows by primary key on the signed path; the rest runs under row security.
 func TestFoundByKey(t *testing.T) {
 	r, _ := altered(t, AutoMode,
 		"CREATE EXTENSION pg_trgm; ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector, ADD "+
@@ -18,82 +18,89 @@ func TestFoundByKey(t *testing.T) {
 			"(found); CREATE INDEX ON memories USING gin (title gin_trgm_ops); CREATE INDEX ON memories USING gin "+
 			"(secret gin_trgm_ops); CREATE INDEX ON memories USING gin (code gin_trgm_ops); CREATE INDEX ON "+
 			"memories USING gin (to_tsvector('simple', coalesce(title, '')))")
-	const search, leaky = "m.found @@ plainto_tsquery('english', 'lake')", "p.name ~ '(?=x)'"
+	const searchCondition, leakyCondition = "m.found @@ plainto_tsquery('english', 'lake')", "p.name ~ '(?=x)'"
 	const words = "to_tsvector('simple', coalesce(m.title, '')) @@ '!a'::tsquery"
-	keys := func(by string) string {
-		return " AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_signed.visible_public_memories AS m WHERE " + by + "))"
+	keys := func(condition string) string {
+		return " AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_signed.visible_public_memories AS m WHERE " + condition + "))"
 	}
-	found := search + keys(search)
-	const from, went = " FROM memories m JOIN people p ON p.id = m.user_id WHERE ",
+	found := searchCondition + keys(searchCondition)
+	const from, fromQualified = " FROM memories m JOIN people p ON p.id = m.user_id WHERE ",
 		" FROM public.memories m JOIN public.people p ON p.id = m.user_id WHERE "
 	for sql, want := range map[string]string{
-		"SELECT m.id" + from + search + " AND " +
-			leaky: "SELECT m.id" + went + found + " AND " + leaky,
-		"SELECT m.id" + from + leaky + " AND (" + search +
-			") ORDER BY n / 2 LIMIT 3;": "SELECT m.id" + went + leaky + " AND (" + search + ")" + keys("("+search+")") + " ORDER BY n / 2 LIMIT 3;",
-		"SELECT m.id" + from + "(" + search + " AND " + leaky +
-			") AND n / 2 > 1": "SELECT m.id" + went + "(" + found + " AND " + leaky + ") AND n / 2 > 1",
-		"SELECT m.id" + from + leaky + " AND (" + search +
-			" AND n / 2 > 1)": "SELECT m.id" + went + leaky + " AND (" + found + " AND n / 2 > 1)",
-		"SELECT date_trunc('day', m.occurred_at), count(*)" + from + search +
+		"SELECT m.id" + from + searchCondition + " AND " +
+			leakyCondition: "SELECT m.id" + fromQualified + found + " AND " + leakyCondition,
+		"SELECT m.id" + from + leakyCondition + " AND (" + searchCondition +
+			") ORDER BY n / 2 LIMIT 3;": "SELECT m.id" + fromQualified + leakyCondition + " AND (" + searchCondition + ")" +
+			keys("("+searchCondition+")") +
+			" ORDER BY n / 2 LIMIT 3;",
+		"SELECT m.id" + from + "(" + searchCondition + " AND " + leakyCondition +
+			") AND n / 2 > 1": "SELECT m.id" + fromQualified + "(" + found + " AND " + leakyCondition + ") AND n / 2 > 1",
+		"SELECT m.id" + from + leakyCondition + " AND (" + searchCondition +
+			" AND n / 2 > 1)": "SELECT m.id" + fromQualified + leakyCondition + " AND (" + found + " AND n / 2 > 1)",
+		"SELECT date_trunc('day', m.occurred_at), count(*)" + from + searchCondition +
 			" AND n > 3 AND m.title LIKE '%abc%' GROUP BY 1": "SELECT date_trunc('day', m.occurred_at), count(*)" +
-			went + search + " AND n > 3 AND m.title LIKE '%abc%'" + keys(search+" AND n > 3 AND m.title LIKE '%abc%'") + " GROUP BY 1",
-		"SELECT m.id FROM memories m LEFT JOIN people p ON p.id = m.user_id WHERE " + search + " AND coalesce(" +
-			leaky + ", true)": "SELECT m.id FROM public.memories m LEFT JOIN public.people p ON p.id = " +
-			"m.user_id WHERE " + found + " AND coalesce(" + leaky + ", true)",
-		"WITH hits AS (SELECT m.id, m.n FROM memories m WHERE " + search +
+			fromQualified + searchCondition + " AND n > 3 AND m.title LIKE '%abc%'" +
+			keys(searchCondition+" AND n > 3 AND m.title LIKE '%abc%'") + " GROUP BY 1",
+		"SELECT m.id FROM memories m LEFT JOIN people p ON p.id = m.user_id WHERE " + searchCondition + " AND coalesce(" +
+			leakyCondition + ", true)": "SELECT m.id FROM public.memories m LEFT JOIN public.people p ON p.id = " +
+			"m.user_id WHERE " + found + " AND coalesce(" + leakyCondition + ", true)",
+		"WITH hits AS (SELECT m.id, m.n FROM memories m WHERE " + searchCondition +
 			") SELECT n / 2, count(*) FROM hits GROUP BY 1": "WITH hits AS (SELECT m.id, m.n FROM public.memories " +
 			"m WHERE " + found + ") SELECT n / 2, count(*) FROM hits GROUP BY 1",
 		"SELECT * FROM (SELECT m.id, lpad(m.title, m.n) AS t FROM memories m WHERE " +
-			search + ") q WHERE t > 'a'": "SELECT * FROM (SELECT m.id, lpad(m.title, m.n) AS t FROM public.memories m WHERE " + found + ") q WHERE t > 'a'",
-		"SELECT p.id FROM people p, people q WHERE " + leaky +
-			" AND NOT EXISTS (SELECT FROM memories m WHERE m.user_id = p.id AND " + search +
-			")": "SELECT p.id FROM public.people p, public.people q WHERE " + leaky +
+			searchCondition + ") q WHERE t > 'a'": "SELECT * FROM (SELECT m.id, lpad(m.title, m.n) AS t FROM public.memories m WHERE " + found + ") q WHERE t > 'a'",
+		"SELECT p.id FROM people p, people q WHERE " + leakyCondition +
+			" AND NOT EXISTS (SELECT FROM memories m WHERE m.user_id = p.id AND " + searchCondition +
+			")": "SELECT p.id FROM public.people p, public.people q WHERE " + leakyCondition +
 			" AND NOT EXISTS (SELECT FROM public.memories m WHERE m.user_id = p.id AND " + found + ")",
-		"SELECT p.id FROM people p, people q WHERE " + leaky +
-			" AND p.id IN (SELECT m.user_id FROM memories m WHERE " + search +
-			")": "SELECT p.id FROM public.people p, public.people q WHERE " + leaky +
+		"SELECT p.id FROM people p, people q WHERE " + leakyCondition +
+			" AND p.id IN (SELECT m.user_id FROM memories m WHERE " + searchCondition +
+			")": "SELECT p.id FROM public.people p, public.people q WHERE " + leakyCondition +
 			" AND p.id IN (SELECT m.user_id FROM public.memories m WHERE " + found + ")",
-		// hardened: a sub-select may fail
-		"SELECT p.id FROM people p, people q WHERE " + leaky + " AND p.id IN (SELECT m.user_id FROM memories m WHERE " + search + " AND n / 2 = 1)": "",
+		// it needs a hardened plan, because a sub-select may fail
+		"SELECT p.id FROM people p, people q WHERE " + leakyCondition + " AND p.id IN (SELECT m.user_id FROM memories m WHERE " +
+			searchCondition + " AND n / 2 = 1)": "",
 		"SELECT m.id" + from + "m.found @@ plainto_tsquery('english', $1) AND " +
-			leaky: "SELECT m.id" + went + "m.found @@ plainto_tsquery('english', $1)" + keys("m.found @@ plainto_tsquery('english', $1)") + " AND " + leaky,
-		// hardened
-		"SELECT m.id" + from + "m.found @@ plainto_tsquery('english', $1) AND p.name = lower($2) AND " + leaky: "",
+			leakyCondition: "SELECT m.id" + fromQualified + "m.found @@ plainto_tsquery('english', $1)" +
+			keys("m.found @@ plainto_tsquery('english', $1)") + " AND " + leakyCondition,
+		// it needs a hardened plan
+		"SELECT m.id" + from + "m.found @@ plainto_tsquery('english', $1) AND p.name = lower($2) AND " + leakyCondition: "",
 		"SELECT memories.id FROM memories, people p WHERE title ~* 'a{2}bcd' AND memories.user_id = p.id AND " +
-			leaky: "SELECT memories.id FROM public.memories, public.people p WHERE title ~* 'a{2}bcd' AND " +
+			leakyCondition: "SELECT memories.id FROM public.memories, public.people p WHERE title ~* 'a{2}bcd' AND " +
 			"memories.id = ANY (ARRAY(SELECT memories.id FROM pgconsent_signed.visible_public_memories AS memories " +
-			"WHERE title ~* 'a{2}bcd')) AND memories.user_id = p.id AND " + leaky,
+			"WHERE title ~* 'a{2}bcd')) AND memories.user_id = p.id AND " + leakyCondition,
 		"SELECT m.id" + from + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%' AND " +
-			leaky: "SELECT m.id" + went + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'" +
-			keys("m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'") + " AND " + leaky,
+			leakyCondition: "SELECT m.id" + fromQualified + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'" +
+			keys("m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'") + " AND " + leakyCondition,
 		"SELECT m.id" + from +
-			"m.title ILIKE $1 AND lpad(p.name, 3) = $2": "SELECT m.id" + went + "m.title ILIKE $1" + keys("m.title ILIKE $1") + " AND lpad(p.name, 3) = $2",
+			"m.title ILIKE $1 AND lpad(p.name, 3) = $2": "SELECT m.id" + fromQualified + "m.title ILIKE $1" + keys("m.title ILIKE $1") + " AND lpad(p.name, 3) = $2",
 
-		"SELECT m.id FROM people p LEFT JOIN memories m ON m.user_id = p.id WHERE " + search + " AND " +
-			leaky: "SELECT m.id FROM public.people p LEFT JOIN public.memories m ON m.user_id = p.id WHERE " + found + " AND " + leaky,
+		"SELECT m.id FROM people p LEFT JOIN memories m ON m.user_id = p.id WHERE " + searchCondition + " AND " +
+			leakyCondition: "SELECT m.id FROM public.people p LEFT JOIN public.memories m ON m.user_id = p.id WHERE " + found + " AND " +
+			leakyCondition,
 		"SELECT m.id" + from + words + " AND " +
-			leaky: "SELECT m.id" + went + words + keys(words) + " AND " + leaky,
+			leakyCondition: "SELECT m.id" + fromQualified + words + keys(words) + " AND " + leakyCondition,
 		"SELECT m.id FROM memories m LEFT JOIN people p ON p.id = m.user_id WHERE " + words + " AND " +
-			leaky: "SELECT m.id FROM public.memories m LEFT JOIN public.people p ON p.id = m.user_id WHERE " + words + keys(words) + " AND " + leaky,
-		// where there is no memory, too
-		"SELECT p.id FROM people p LEFT JOIN memories m ON m.user_id = p.id WHERE " + words + " AND " + leaky: "",
+			leakyCondition: "SELECT m.id FROM public.memories m LEFT JOIN public.people p ON p.id = m.user_id WHERE " + words + keys(words) +
+			" AND " + leakyCondition,
+		// the outer join also returns people without a memory
+		"SELECT p.id FROM people p LEFT JOIN memories m ON m.user_id = p.id WHERE " + words + " AND " + leakyCondition: "",
 		"SELECT p.id FROM memories m RIGHT JOIN people p ON m.user_id = p.id WHERE " + words + " AND " +
-			leaky: "",
+			leakyCondition: "",
 		"SELECT p.id FROM memories m FULL JOIN people p ON m.user_id = p.id WHERE " + words + " AND " +
-			leaky: "",
+			leakyCondition: "",
 		"SELECT p.id FROM people q LEFT JOIN (people p JOIN memories m ON m.user_id = p.id) ON q.id = p.id WHERE " +
-			words + " AND " + leaky: "",
+			words + " AND " + leakyCondition: "",
 		"SELECT m.id, ts_rank_cd(found, q) AS rank FROM memories m, to_tsquery('english', 'a & b') q WHERE q @@ " +
 			"found ORDER BY rank DESC LIMIT 10": "SELECT m.id, ts_rank_cd(found, q) AS rank FROM public.memories " +
 			"m, to_tsquery('english', 'a & b') q WHERE q @@ found AND m.id = ANY (ARRAY(SELECT m.id FROM " +
 			"pgconsent_signed.visible_public_memories AS m, to_tsquery('english', 'a & b') AS q WHERE q @@ found)) ORDER BY rank DESC LIMIT 10",
 		"SELECT m.id FROM memories m CROSS JOIN plainto_tsquery('english', $1) AS w (words) JOIN people p ON p.id " +
 			"= m.user_id WHERE m.found @@ words AND n > 1 AND " +
-			leaky: "SELECT m.id FROM public.memories m CROSS JOIN plainto_tsquery('english', $1) AS w (words) " +
+			leakyCondition: "SELECT m.id FROM public.memories m CROSS JOIN plainto_tsquery('english', $1) AS w (words) " +
 			"JOIN public.people p ON p.id = m.user_id WHERE m.found @@ words AND n > 1 AND m.id = ANY " +
 			"(ARRAY(SELECT m.id FROM pgconsent_signed.visible_public_memories AS m, plainto_tsquery('english', $1) AS " +
-			"w (words) WHERE m.found @@ words AND n > 1)) AND " + leaky,
+			"w (words) WHERE m.found @@ words AND n > 1)) AND " + leakyCondition,
 		"SELECT m.id FROM memories m, to_tsquery('a | b') WHERE found @@ to_tsquery AND lpad(m.title, 3) = 'x'": "SELECT m.id " +
 			"FROM public.memories m, to_tsquery('a | b') WHERE found @@ to_tsquery AND m.id = ANY (ARRAY(SELECT m.id " +
 			"FROM pgconsent_signed.visible_public_memories AS m, to_tsquery('a | b') WHERE found @@ to_tsquery)) AND lpad(m.title, 3) = 'x'",
@@ -101,48 +108,48 @@ func TestFoundByKey(t *testing.T) {
 			"3) = 'x'": "SELECT m.id FROM public.memories m, to_tsquery('a') q, to_tsquery('b') r WHERE found @@ " +
 			"r AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_signed.visible_public_memories AS m, to_tsquery('b') " +
 			"AS r WHERE found @@ r)) AND lpad(m.title, 3) = 'x'",
-		// there may be none
-		"SELECT p.id FROM people p, memories m LEFT JOIN to_tsquery('a') q ON m.n > 3 WHERE found @@ q AND " + leaky: "",
-		// what is it there?
+		// the outer join may leave q NULL
+		"SELECT p.id FROM people p, memories m LEFT JOIN to_tsquery('a') q ON m.n > 3 WHERE found @@ q AND " + leakyCondition: "",
+		// the type of $1 cannot be inferred at this position
 		"SELECT m.id FROM memories m, to_tsquery('english', $1) q WHERE found @@ q AND lpad(m.title, 3) = $1": "",
 		"SELECT m.id FROM memories m, to_tsquery('english', m.title) q WHERE found @@ q":                      "",
-		// which fails
+		// the query text is invalid, so the conversion fails
 		"SELECT m.id FROM memories m, to_tsquery('a b') q WHERE found @@ q AND lpad(m.title, 3) = 'x'":               "",
 		"SELECT m.id FROM memories m, to_tsquery('a') WITH ORDINALITY q WHERE found @@ q AND lpad(m.title, 3) = 'x'": "",
-		// where there is no memory, too
+		// the outer join also returns people without a memory
 		"SELECT p.id FROM people p LEFT JOIN memories m ON m.user_id = p.id, to_tsquery('simple', '!x') q WHERE q " +
-			"@@ to_tsvector('simple', coalesce(m.title, '')) AND " + leaky: "",
-		// what is it there?
+			"@@ to_tsvector('simple', coalesce(m.title, '')) AND " + leakyCondition: "",
+		// the type of $1 cannot be inferred at this position
 		"SELECT m.id" + from + "m.title ILIKE $1 AND lpad(p.name, 3) = $1": "",
-		// no trigram
-		"SELECT m.id" + from + "m.title ILIKE '%ab%' AND " + leaky: "",
-		// no index
-		"SELECT m.id" + from + "m.body LIKE '%abc%' AND " + leaky: "",
+		// the pattern has no trigram
+		"SELECT m.id" + from + "m.title ILIKE '%ab%' AND " + leakyCondition: "",
+		// body has no index
+		"SELECT m.id" + from + "m.body LIKE '%abc%' AND " + leakyCondition: "",
 		"SELECT m.id" + from + "m.code LIKE '%abc%' AND " +
-			leaky: "SELECT m.id" + went + "m.code LIKE '%abc%'" + keys("m.code LIKE '%abc%'") + " AND " + leaky,
-		// of a collation
-		"SELECT m.id" + from + "m.secret LIKE '%abc%' AND " + leaky: "",
-		"SELECT m.id" + from + "(" + search + " OR " + leaky +
+			leakyCondition: "SELECT m.id" + fromQualified + "m.code LIKE '%abc%'" + keys("m.code LIKE '%abc%'") + " AND " + leakyCondition,
+		// secret has another collation
+		"SELECT m.id" + from + "m.secret LIKE '%abc%' AND " + leakyCondition: "",
+		"SELECT m.id" + from + "(" + searchCondition + " OR " + leakyCondition +
 			")": "",
-		// of another table
-		"SELECT m.id" + from + "m.title LIKE '%' || p.name AND " + leaky: "",
+		// the pattern has a column of another table
+		"SELECT m.id" + from + "m.title LIKE '%' || p.name AND " + leakyCondition: "",
 		"SELECT m.id" + from + "m.title ~ '(?=abc)' AND " +
-			leaky: "",
-		"SELECT m.id FROM memories m JOIN people p USING (id) WHERE " + search + " AND " +
-			leaky: "",
+			leakyCondition: "",
+		"SELECT m.id FROM memories m JOIN people p USING (id) WHERE " + searchCondition + " AND " +
+			leakyCondition: "",
 		"SELECT j.n FROM (memories m JOIN people p ON true) AS j WHERE j.found @@ plainto_tsquery('english', " +
 			"'lake') AND j.name ~ '(?=x)'": "",
-		"SELECT m.a FROM memories AS m(a), people p WHERE " + search + " AND " +
-			leaky: "",
-		// for each row
-		"SELECT p.id, (SELECT max(m.n / 2) FROM memories m WHERE m.user_id = p.id AND " + search + ") FROM people p": "",
-		"SELECT p.id FROM people p, LATERAL (SELECT m.n / 2 FROM memories m WHERE m.user_id = p.id AND " + search +
+		"SELECT m.a FROM memories AS m(a), people p WHERE " + searchCondition + " AND " +
+			leakyCondition: "",
+		// the sub-select depends on each row of people
+		"SELECT p.id, (SELECT max(m.n / 2) FROM memories m WHERE m.user_id = p.id AND " + searchCondition + ") FROM people p": "",
+		"SELECT p.id FROM people p, LATERAL (SELECT m.n / 2 FROM memories m WHERE m.user_id = p.id AND " + searchCondition +
 			") x": "",
-		// hardened
-		"SELECT m.id" + from + search + " AND p.name = (SELECT min(1 / n)::text FROM memories)": "",
-		"SELECT m.id FROM memories m JOIN pg_class p ON p.oid::text = m.title WHERE " + search +
+		// it needs a hardened plan
+		"SELECT m.id" + from + searchCondition + " AND p.name = (SELECT min(1 / n)::text FROM memories)": "",
+		"SELECT m.id FROM memories m JOIN pg_class p ON p.oid::text = m.title WHERE " + searchCondition +
 			" AND p.relname ~ '(?=x)'": "",
-		"SELECT m.id" + from + search + " AND " + leaky +
+		"SELECT m.id" + from + searchCondition + " AND " + leakyCondition +
 			"; SELECT 1": "",
 	} {
 		result, refusal := r.Rewrite(sql, false)
@@ -161,8 +168,8 @@ func TestFoundByKey(t *testing.T) {
 	}
 }
 
-// A leak-safe statement that joins tables also has its rows found by key, whether it takes the signed path or not. The
-// path depends on sizes, hidden rows counted.
+// A leak-safe statement that joins tables has its rows found by primary key in any case. Whether it takes the signed
+// path depends on sizes, which include hidden rows.
 func TestFoundByKeyForAnySizes(t *testing.T) {
 	const change = "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)"
 	r, _ := altered(t, AutoMode, change)
@@ -184,7 +191,7 @@ func TestFoundByKeyForAnySizes(t *testing.T) {
 			}
 			if got := len(result.SearchedByKey) > 0; got != want ||
 				want && (!result.NeedsSignature || result.Forms[1] != verdict.SearchWords || !result.ExpectsForms || result.MayDeclare([]uint32{23}) ||
-					result.HardenedReason != "") { // a hardened look-up of keys would use no index
+					result.HardenedReason != "") { // a hardened plan could not use an index for the keys
 				t.Errorf("%s, %v rows, path %s: by key %v, forms %v, hardened %q", sql, rows, result.Path, got, result.Forms, result.HardenedReason)
 			}
 			forms = append(forms, strings.NewReplacer("public.", "", "pgconsent_signed.visible_public_",
@@ -197,7 +204,7 @@ func TestFoundByKeyForAnySizes(t *testing.T) {
 	}
 }
 
-// Errors are placed where the client wrote what they are about.
+// The position in a server error refers to the client's own text.
 func TestFoundByKeyKeepsPositions(t *testing.T) {
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)")
 	sql := "SELECT 'ä', m.title FROM memories m JOIN people p ON p.id = m.user_id WHERE m.found @@ 'x('::tsquery " +
@@ -207,9 +214,9 @@ func TestFoundByKeyKeepsPositions(t *testing.T) {
 		t.Fatal(refusal, result.RowSecurityReason)
 	}
 	for _, word := range []string{"'ä'", "m.title", "p.id =", "~ '(?=y)'", "p.consent_status"} {
-		at := func(text string) int { return len([]rune(text[:strings.LastIndex(text, word)])) + 1 }
-		if got := result.Position(at(result.Text)); got != at(sql) {
-			t.Errorf("%s: %d, want %d", word, got, at(sql))
+		positionOfWord := func(text string) int { return len([]rune(text[:strings.LastIndex(text, word)])) + 1 }
+		if got := result.Position(positionOfWord(result.Text)); got != positionOfWord(sql) {
+			t.Errorf("%s: %d, want %d", word, got, positionOfWord(sql))
 		}
 	}
 	if first := strings.Index(result.Text, "'x('"); result.Position(len([]rune(result.Text[:first]))+

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// set_config of literals is SET in other words, and nothing more than that.
+// set_config with literals is treated as the SET command with the same name and value.
 func TestSetConfig(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	for sql, want := range map[string]string{
@@ -60,7 +60,7 @@ func TestSetConfig(t *testing.T) {
 	}
 }
 
-// A parameter of set_config may be what a literal may be: its value is looked at when it is bound.
+// A parameter of set_config may have the values that a literal may have; they are checked at Bind.
 func TestSetConfigOfParameters(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	for _, test := range []struct {
@@ -139,8 +139,8 @@ func TestSetConfigOfParameters(t *testing.T) {
 	}
 }
 
-// Values that the server computes are not looked at: a statement with such parameters does not run by EXECUTE, whichever
-// path its text takes.
+// If set_config takes values that only the server knows, a statement prepared with them cannot run by EXECUTE, on
+// either path.
 func TestSetConfigDoesNotRunByName(t *testing.T) {
 	for _, mode := range []Mode{RowSecurityMode, InjectedMode, AutoMode, AlwaysSignedMode} {
 		for _, sql := range []string{"SELECT set_config($1, $2, false)", "SELECT set_config('TimeZone', $1, true)"} {
@@ -151,8 +151,8 @@ func TestSetConfigDoesNotRunByName(t *testing.T) {
 	}
 }
 
-// A search path without any schema of the application is replaced by the configured one. Names that are written with
-// their schemas mean the same on both.
+// A search path without any schema of the application is replaced by the configured one. Qualified names mean the same
+// under both.
 func TestSearchPathWithoutTheApplication(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, want := range map[string]string{
@@ -179,8 +179,8 @@ func TestSearchPathWithoutTheApplication(t *testing.T) {
 	}
 }
 
-// A request setting of an agent has another name on the server, which nothing else reads, and the agent reads back its
-// own value.
+// A setting that an agent uses for its own data gets another name on the server, where nothing else reads it. The agent
+// reads its own value back.
 func TestSettingsThatOnlyClientsRead(t *testing.T) {
 	for _, mode := range []Mode{RowSecurityMode, InjectedMode, AutoMode, AlwaysSignedMode} {
 		r := rewriter(t, mode).WithOwnRole(func(name string) bool { return name == "own" })
@@ -226,7 +226,7 @@ func TestSettingsThatOnlyClientsRead(t *testing.T) {
 	}
 }
 
-// Where the policy takes an attribute from such a setting, or it says for whom the session acts, it keeps that meaning.
+// This does not apply to settings from which the policy takes an attribute, or the user for whom the session acts.
 func TestSettingsOfThePolicyAreNotClients(t *testing.T) {
 	r := rewriter(t, AutoMode)
 	r.claims = map[string]string{"request.path": "place"}

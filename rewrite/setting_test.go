@@ -10,8 +10,8 @@ import (
 func TestCheckSetting(t *testing.T) {
 	path := []string{"public", "Other"}
 	for _, c := range []struct {
-		name, value, where string
-		code               string // "" forwarded, "dropped" accepted and not forwarded, else refused
+		name, value, origin string
+		code                string // "": forwarded; "dropped": accepted and not forwarded; else the SQLSTATE of the refusal
 	}{
 		{"application_name", "x y", "startup", ""},
 		{"Application_Name", "psql", "startup", ""},
@@ -96,21 +96,21 @@ func TestCheckSetting(t *testing.T) {
 		{"gin_fuzzy_search_limit", "1", "set", "42501"},
 		{"", "x", "set", "42501"},
 	} {
-		value, mustForward, refusal := CheckSetting(c.name, c.value, c.where, path, nil)
+		value, mustForward, refusal := CheckSetting(c.name, c.value, c.origin, path, nil)
 		switch {
 		case refusal != nil:
 			if string(refusal.Code) != c.code || refusal.Hint == "" {
-				t.Errorf("%s = %q (%s): %v, want %q", c.name, c.value, c.where, refusal, c.code)
+				t.Errorf("%s = %q (%s): %v, want %q", c.name, c.value, c.origin, refusal, c.code)
 			}
 		case mustForward != (c.code == "") || c.code != "" && c.code != "dropped":
-			t.Errorf("%s = %q (%s): accepted, forwarded %v, want %q", c.name, c.value, c.where, mustForward, c.code)
+			t.Errorf("%s = %q (%s): accepted, forwarded %v, want %q", c.name, c.value, c.origin, mustForward, c.code)
 		case value != c.value:
 			t.Errorf("%s = %q became %q", c.name, c.value, value)
 		}
 	}
 }
 
-// The hint of a search path that is refused can be sent as it stands; whoever has not logged in does not learn the
+// A refused search path has a hint with one that can be sent unchanged. Before login the hint does not name the
 // schemas.
 func TestSearchPathOfTheHint(t *testing.T) {
 	path := []string{"public", "Other"}
@@ -118,17 +118,16 @@ func TestSearchPathOfTheHint(t *testing.T) {
 	if refusal == nil {
 		t.Fatal("accepted")
 	}
-	is, _, ok := strings.Cut(strings.TrimPrefix(refusal.Hint, "It is pinned to "), ": it decides")
-	if _, _, refusal := CheckSetting("search_path", is, "set", path, nil); !ok || is != `public, "Other"` || refusal != nil {
-		t.Errorf("%q: %v", is, refusal)
+	hintedPath, _, ok := strings.Cut(strings.TrimPrefix(refusal.Hint, "It is pinned to "), ": it decides")
+	if _, _, refusal := CheckSetting("search_path", hintedPath, "set", path, nil); !ok || hintedPath != `public, "Other"` || refusal != nil {
+		t.Errorf("%q: %v", hintedPath, refusal)
 	}
 	if _, _, refusal := CheckSetting("search_path", "public", "startup", path, nil); refusal == nil || strings.Contains(refusal.Hint, "Other") {
 		t.Errorf("at the start: %v", refusal)
 	}
 }
 
-// The settings of a hardened plan are shown to nobody, however the client asks for them. It does not matter whether
-// agents may set them themselves.
+// No statement of a client shows the settings of a hardened plan, whether or not agents may change these settings.
 func TestSettingsOfHardenedPlansAreNotShown(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	if len(verdict.HardenedPlanSettings) < 3 {

@@ -2,7 +2,7 @@ package rewrite
 
 import "testing"
 
-// Names in quotes need no spaces around them; what stands for them does.
+// A quoted name needs no spaces around it, but the text that replaces it does.
 func TestNamesWithoutSpaces(t *testing.T) {
 	for _, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode} {
 		r := rewriter(t, mode)

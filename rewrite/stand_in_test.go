@@ -11,16 +11,16 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A stand-in answers a call of a PostgreSQL function even if the policy lists functions of the stand-in's name. A call
-// by name alone may mean the function that it replaces.
+// pgconsent answers some PostgreSQL functions by functions of its own. They are called even if the policy lists
+// functions of the same name, which an unqualified call might otherwise mean.
 func TestStandInsAnswerDespiteListedFunctions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
-	var names, listed []string
+	var names, listedFunctions []string
 	var schema strings.Builder
 	for _, f := range catalog.ShadowFunctions() {
 		if _, isStandIn := catalog.ShadowFunction(f.Name); isStandIn && !slices.Contains(names, f.Name) {
 			names = append(names, f.Name)
-			listed = append(listed, "public."+f.Name+": { reads: nothing }")
+			listedFunctions = append(listedFunctions, "public."+f.Name+": { reads: nothing }")
 			schema.WriteString("CREATE FUNCTION public." + f.Name + "(VARIADIC int[]) RETURNS int LANGUAGE sql RETURN 1;")
 		}
 	}
@@ -33,7 +33,7 @@ func TestStandInsAnswerDespiteListedFunctions(t *testing.T) {
 	}
 	doc, err := policy.Parse("p.yaml",
 		[]byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: "+
-			"[ own: { column: user_id, is: user } ] } }\nfunctions: { "+strings.Join(listed, ", ")+" }\n"))
+			"[ own: { column: user_id, is: user } ] } }\nfunctions: { "+strings.Join(listedFunctions, ", ")+" }\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestStandInsAnswerDespiteListedFunctions(t *testing.T) {
 			"(" + f.Name + "(" + arguments + "))::text", `"` + f.Name + `"` + "(" + arguments + ")"} {
 			for _, sql := range []string{"SELECT " + call, "SELECT x FROM " + f.Name + "(" + arguments + ") AS x",
 				"SELECT id FROM memories WHERE " + call + " IS NULL"} {
-				// Its body would be in the plan.
+				// A plan would contain the body of an inlined function, so EXPLAIN of such a call shows no plan.
 				if result, refusal := r.Rewrite("EXPLAIN "+sql, false); refusal == nil && !strings.Contains(result.Text, "plan not shown") {
 					t.Errorf("EXPLAIN %s goes out as %s", sql, result.Text)
 				}

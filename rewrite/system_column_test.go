@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Only where all items of the name are one catalog is its tableoid written as a constant.
+// tableoid is replaced by a constant only where every FROM item of the name is the same catalog.
 func TestTableOIDOfCatalogs(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	const constant = "::pg_catalog.regclass::pg_catalog.oid"
@@ -32,22 +32,23 @@ func TestTableOIDOfCatalogs(t *testing.T) {
 	}
 }
 
-// xmin of a catalog is FrozenTransactionId, where it is certain to be the catalog's.
+// xmin is replaced by FrozenTransactionId where it certainly belongs to a catalog.
 func TestXminOfCatalogs(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
-	const frozen = "('2'::pg_catalog.xid)"
+	const frozenXID = "('2'::pg_catalog.xid)"
 	for sql, want := range map[string]string{
-		"SELECT c.xmin FROM pg_class c":                                              "SELECT " + frozen + " AS xmin FROM",
-		"SELECT xmin, xmin AS x FROM pg_catalog.pg_collation":                        "SELECT " + frozen + " AS xmin, " + frozen + " AS x FROM",
-		"SELECT c.xmin::varchar::bigint FROM pg_constraint c":                        "SELECT " + frozen + "::varchar::bigint FROM",
-		"SELECT 1 FROM pg_am WHERE age(xmin) <= 7":                                   "age(" + frozen + ") <= 7",
-		"SELECT 1 FROM pg_am a, pg_class c WHERE age(c.xmin) <= 7":                   "age(" + frozen + ") <= 7",
+		"SELECT c.xmin FROM pg_class c": "SELECT " + frozenXID + " AS xmin FROM",
+		"SELECT xmin, xmin AS x FROM pg_catalog.pg_collation": "SELECT " + frozenXID + " AS xmin, " + frozenXID +
+			" AS x FROM",
+		"SELECT c.xmin::varchar::bigint FROM pg_constraint c":                        "SELECT " + frozenXID + "::varchar::bigint FROM",
+		"SELECT 1 FROM pg_am WHERE age(xmin) <= 7":                                   "age(" + frozenXID + ") <= 7",
+		"SELECT 1 FROM pg_am a, pg_class c WHERE age(c.xmin) <= 7":                   "age(" + frozenXID + ") <= 7",
 		"SELECT oid AS xmin FROM pg_am ORDER BY xmin":                                "ORDER BY xmin",
 		"SELECT age(xmin) FROM (SELECT '7'::xid AS xmin) AS x":                       "age(xmin) FROM",
 		"SELECT xmin FROM pg_am, pg_class":                                           "SELECT xmin FROM",
 		"SELECT (SELECT age(xmin) FROM (SELECT '7'::xid AS xmin) x) FROM pg_am":      "age(xmin) FROM",
-		"WITH c AS (SELECT xmin AS n FROM pg_proc WHERE oid = 1) SELECT c.n FROM c":  "SELECT " + frozen + " AS n FROM",
-		"SELECT a.xmin FROM pg_am a JOIN (SELECT 1 AS xmin) b ON true ORDER BY xmin": "SELECT " + frozen + " AS xmin FROM",
+		"WITH c AS (SELECT xmin AS n FROM pg_proc WHERE oid = 1) SELECT c.n FROM c":  "SELECT " + frozenXID + " AS n FROM",
+		"SELECT a.xmin FROM pg_am a JOIN (SELECT 1 AS xmin) b ON true ORDER BY xmin": "SELECT " + frozenXID + " AS xmin FROM",
 	} {
 		result, refusal := r.Rewrite(sql, false)
 		if refusal != nil {
@@ -64,7 +65,8 @@ func TestXminOfCatalogs(t *testing.T) {
 	}
 }
 
-// The number of the transaction is NULL where the client takes that for an answer, and refused elsewhere.
+// Clients ask for the transaction number so that a standby answers NULL. In statements of that form it becomes NULL;
+// elsewhere it is refused.
 func TestTransactionNumberOfAStandby(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	const standIn = "(NULL::pg_catalog.int8)"

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// named tells whether a text is the one template; what does not parse is not.
-func named(t *testing.T, template, text string) bool {
+// matchesTemplate returns whether a text matches the template. A text that does not parse does not match.
+func matchesTemplate(t *testing.T, template, text string) bool {
 	t.Helper()
 	source, refusal := sqltext.Scan(text)
 	if refusal != nil {
@@ -27,7 +27,7 @@ func named(t *testing.T, template, text string) bool {
 }
 
 // A statement matches a named statement token by token: words in any case, and a constant or a parameter for each of
-// its parameters. Everything else must be as written. Each token is changed in turn.
+// its parameters. Everything else must be as written. The test changes each token in turn.
 func TestNamedStatementsToTheToken(t *testing.T) {
 	const template = `SELECT "Title", body AS b, $tag$Abc$tag$ FROM event AS e ` +
 		`WHERE body = 'Abc' AND n > 3 AND id = $1 AND (n, 1.5) = ($2, 1.5) OR e."For" = E'Abc' ORDER BY 1`
@@ -44,28 +44,30 @@ func TestNamedStatementsToTheToken(t *testing.T) {
 		s := source.TokenText(token)
 		parameter := strings.HasPrefix(s, "$") && !strings.HasSuffix(s, "$")
 		literal := token.IsConstant() || s[0] == '"'
-		same := map[string]bool{otherCase.Replace(s): parameter || !literal, strings.ToUpper(s): parameter || !literal || strings.ToUpper(s) == s}
+		matchingTokens := map[string]bool{otherCase.Replace(s): parameter || !literal, strings.ToUpper(s): parameter || !literal ||
+			strings.ToUpper(s) == s}
 		for _, constant := range []string{"$7", "5", "'x'", "1.5", "$q$x$q$"} {
-			same[constant] = parameter || constant == s
+			matchingTokens[constant] = parameter || constant == s
 		}
-		for _, more := range []string{"id", "NULL", "(5)", "-5", "5 + 1", "now()", "$1::text", "(SELECT 5)",
+		for _, otherToken := range []string{"id", "NULL", "(5)", "-5", "5 + 1", "now()", "$1::text", "(SELECT 5)",
 			"", s + " " + s, s + ", 1", "xyz", `"xyz"`, "<", "2", "'Abd'", "E'Abd'"} {
-			if _, isKnown := same[more]; !isKnown {
-				same[more] = strings.EqualFold(more, s) && !literal || parameter && (more == "2" || more == "'Abd'" || more == "E'Abd'")
+			if _, isKnown := matchingTokens[otherToken]; !isKnown {
+				matchingTokens[otherToken] = strings.EqualFold(otherToken, s) && !literal || parameter &&
+					(otherToken == "2" || otherToken == "'Abd'" || otherToken == "E'Abd'")
 			}
 		}
-		same[s] = true
-		for text, want := range same {
+		matchingTokens[s] = true
+		for text, want := range matchingTokens {
 			sql := replaceToken(i, text)
 			if tree, refusal := sqltext.Parse(sql); refusal != nil || len(tree.Stmts) != 1 {
 				continue
 			}
-			if named(t, template, sql) != want {
+			if matchesTemplate(t, template, sql) != want {
 				t.Errorf("%s: %v", sql, !want)
 			}
 		}
 	}
-	for around, want := range map[string]bool{
+	for variant, want := range map[string]bool{
 		"{}": true, "{};": true, " {} ;;": true, "/* a */ {} -- b": true,
 		"PREPARE p AS {}": true, "PREPARE p (integer, text) AS {}": true, `PREPARE "as" AS {};`: true, "PREPARE p (numeric(3, 2)) AS {}": true,
 		"DECLARE c CURSOR FOR {}": true, `DECLARE "for" BINARY NO SCROLL CURSOR WITH HOLD FOR {}`: true,
@@ -73,8 +75,8 @@ func TestNamedStatementsToTheToken(t *testing.T) {
 		"SELECT 1 UNION {}": false, "WITH w AS (SELECT 1) {}": false, "PREPARE p AS WITH w AS ({}) SELECT 1": false,
 		"PREPARE p AS ({})": false, "DECLARE c CURSOR FOR {} FOR UPDATE": false,
 	} {
-		if named(t, template, strings.Replace(around, "{}", template, 1)) != want {
-			t.Errorf("%s: %v", around, !want)
+		if matchesTemplate(t, template, strings.Replace(variant, "{}", template, 1)) != want {
+			t.Errorf("%s: %v", variant, !want)
 		}
 	}
 }

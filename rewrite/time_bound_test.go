@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A bound without a zone is cast to the type of the compared column only where both mean the same and the column has an
-// index.
+// A date or time without a zone is cast to the type of the compared column only where both forms mean the same and the
+// column has an index.
 func TestTimeBounds(t *testing.T) {
 	tier.All(t)
 	r, conn := altered(t, RowSecurityMode,
@@ -64,9 +64,9 @@ func TestTimeBounds(t *testing.T) {
 		"at = ANY (ARRAY[CURRENT_DATE])":                             "",
 		"at IN (CURRENT_DATE)":                                       "",
 		"at NOT BETWEEN CURRENT_DATE AND CURRENT_DATE":               "",
-		"EXISTS (SELECT FROM people WHERE at >= CURRENT_DATE)":       "", // the name may mean a column of another table
+		"EXISTS (SELECT FROM people WHERE at >= CURRENT_DATE)":       "", // at may be a column of another table
 		"at OPERATOR(pg_catalog.>=) CURRENT_DATE":                    "",
-		"at >= CAST('2024-01-01' AS date)":                           "", // the cast has another notation
+		"at >= CAST('2024-01-01' AS date)":                           "", // CAST() is not recognized
 		"(SELECT max(x.at) FROM memories x) >= CURRENT_DATE - 1":     "",
 		"EXISTS (SELECT FROM (SELECT at AS at2 FROM memories) q WHERE at2 >= CURRENT_DATE)": "",
 	} {
@@ -89,7 +89,7 @@ func TestTimeBounds(t *testing.T) {
 	for _, sql := range []string{"SELECT at >= CURRENT_DATE, count(*) FROM memories d GROUP BY d.at >= CURRENT_DATE",
 		"SELECT DISTINCT ON (d.at >= CURRENT_DATE) 1 FROM memories d ORDER BY at >= CURRENT_DATE",
 		"SELECT 1 FROM memories m GROUP BY at HAVING at >= CURRENT_DATE"} {
-		// where one of two may be changed and the other not
+		// one of the two conditions could be cast, but not the other
 		if result, refusal := r.Rewrite(sql, false); refusal != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
 			t.Errorf("%s: %v, %s", sql, refusal, result.Text)
 		}
@@ -99,52 +99,53 @@ func TestTimeBounds(t *testing.T) {
 		"DELETE FROM drafts d WHERE d.made < date '2024-01-01'":                                  "d.made < date '2024-01-01'::pg_catalog.timestamptz",
 		"SELECT 1 FROM notes n LEFT JOIN drafts d ON d.note_id = n.id AND d.made = CURRENT_DATE": "d.made = CURRENT_DATE::pg_catalog.timestamptz",
 	} {
-		r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "CREATE INDEX ON drafts (made)")
+		r := draftsRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "CREATE INDEX ON drafts (made)")
 		if result, refusal := r.Rewrite(sql, false); refusal != nil || !strings.Contains(result.Text, want) {
 			t.Errorf("%s: %v, %s", sql, refusal, result.Text)
 		}
 	}
-	masked := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "")
+	masked := draftsRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "")
 	if result, refusal := masked.Rewrite("SELECT id FROM narrow WHERE seen >= CURRENT_DATE - 1",
 		false); refusal != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
 		t.Errorf("a masked column: %v, %s", refusal, result.Text)
 	}
-	// PostgreSQL agrees about what they mean, also where the clock is turned.
+	// PostgreSQL returns the same rows for both forms, also where summer time begins or ends.
 	for _, zone := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"} {
 		for _, bound := range []string{"CURRENT_DATE", "CURRENT_DATE - 30", "CURRENT_DATE + interval '17 hours'",
 			"CURRENT_DATE - interval '999 years'", "CURRENT_DATE - 100000", "date '1900-01-01'", "date '2011-12-30'",
 			"date '2024-03-31'", "timestamp '2024-03-31 02:30'", "timestamp '2024-10-27 02:30'",
 			"timestamp '2024-04-07 01:45'", "date '2024-03-10' + interval '2 hours'"} {
 			for _, operator := range []string{"=", "<", "<=", ">", ">="} {
-				var differ int
+				var differingRows int
 				err := conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM set_config('timezone', '%[1]s', false),
 					LATERAL (SELECT v FROM unnest(ARRAY['-infinity', 'infinity', '4713-01-01 BC', '294276-01-01', NULL]::timestamptz[]) v
 					UNION ALL SELECT (%[2]s)::timestamptz + g * interval '15 minutes' FROM generate_series(-12, 12) g) q
-					WHERE (v %[3]s %[2]s) IS DISTINCT FROM (v %[3]s (%[2]s)::pg_catalog.timestamptz)`, zone, bound, operator)).Scan(&differ)
-				if err != nil || differ != 0 {
-					t.Errorf("%s: %s %s: %d differ, %v", zone, operator, bound, differ, err)
+					WHERE (v %[3]s %[2]s) IS DISTINCT FROM (v %[3]s (%[2]s)::pg_catalog.timestamptz)`, zone, bound, operator)).Scan(&differingRows)
+				if err != nil || differingRows != 0 {
+					t.Errorf("%s: %s %s: %d differ, %v", zone, operator, bound, differingRows, err)
 				}
-				if strings.Contains(bound, "interval") || strings.HasPrefix(bound, "timestamp") { // for a column without a zone only dates are cast
+				if strings.Contains(bound, "interval") || strings.HasPrefix(bound, "timestamp") { // for this column type only dates are cast
 					continue
 				}
 				err = conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM unnest(ARRAY['-infinity', 'infinity', '4713-01-01 BC', '294276-01-01',
 					'2024-03-31 00:00', '1900-01-01', '2011-12-30 00:00:01', (%[1]s)::timestamp, NULL]::timestamp[]) v
-					WHERE (v %[2]s %[1]s) IS DISTINCT FROM (v %[2]s (%[1]s)::pg_catalog.timestamp)`, bound, operator)).Scan(&differ)
-				if err != nil || differ != 0 {
-					t.Errorf("without a zone: %s %s: %d differ, %v", operator, bound, differ, err)
+					WHERE (v %[2]s %[1]s) IS DISTINCT FROM (v %[2]s (%[1]s)::pg_catalog.timestamp)`, bound, operator)).Scan(&differingRows)
+				if err != nil || differingRows != 0 {
+					t.Errorf("without a zone: %s %s: %d differ, %v", operator, bound, differingRows, err)
 				}
 			}
 		}
 	}
 }
 
-// A condition on a column without a zone beside a time with one gets a wider one in front, which an index serves. It
-// holds wherever the condition does, in every zone and where the clock is turned.
+// If a timestamp column without zone is compared with a time that has one, the rewriter adds a wider condition that an
+// index supports. The added condition holds wherever the original one does, in every zone and at changes of summer
+// time.
 func TestTimeWindows(t *testing.T) {
 	tier.All(t)
 	r, conn := altered(t, RowSecurityMode, `ALTER TABLE memories ADD local timestamp, ADD loose timestamp; CREATE INDEX ON memories (local)`)
 	const end = " OPERATOR(pg_catalog.+) '2 days'::pg_catalog.interval) AND "
-	bounds := map[string]string{ // bounds, with their form in the window
+	bounds := map[string]string{ // each bound, with its form in the added condition
 		"now()":             "(pg_catalog.now())::",
 		"CURRENT_TIMESTAMP": "(CURRENT_TIMESTAMP)::",
 		"transaction_timestamp() + '1 month'::interval": "((pg_catalog.transaction_timestamp()) OPERATOR(pg_catalog.+) '1 month'::pg_catalog.interval)::",
@@ -159,7 +160,7 @@ func TestTimeWindows(t *testing.T) {
 		"timestamptz '2011-12-30 12:00'": "('2011-12-30 12:00'::pg_catalog.timestamptz)::",
 	}
 	for bound, cteName := range bounds {
-		for condition, parts := range map[string][]string{
+		for condition, wantedTexts := range map[string][]string{
 			"local >= " + bound:                      {"local OPERATOR(pg_catalog.>=) (" + cteName, " AND local >= "},
 			"m.local < " + bound + " OR title = 'x'": {"m.local OPERATOR(pg_catalog.<=) (" + cteName, " AND m.local < "},
 			"title = 'x' AND (local = " + bound + ")": {"(local OPERATOR(pg_catalog.>=) (" + cteName,
@@ -172,7 +173,7 @@ func TestTimeWindows(t *testing.T) {
 				t.Errorf("%s: %v", condition, refusal)
 				continue
 			}
-			for _, part := range parts {
+			for _, part := range wantedTexts {
 				if !strings.Contains(result.Text, part) {
 					t.Errorf("%s becomes %s, without %s", condition, result.Text, part)
 				}
@@ -199,13 +200,13 @@ func TestTimeWindows(t *testing.T) {
 		for bound := range bounds {
 			for operator, window := range map[string]string{"=": "v >= x - interval '2 days' AND v <= x + interval '2 days'",
 				"<": "v <= x + interval '2 days'", "<=": "v <= x + interval '2 days'", ">": "v >= x - interval '2 days'", ">=": "v >= x - interval '2 days'"} {
-				var lost int
+				var lostRows int
 				if err := conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM set_config('timezone', '%[1]s', false),
 					LATERAL (SELECT (%[2]s)::timestamp) b(x),
 					LATERAL (SELECT v FROM unnest(ARRAY['-infinity', 'infinity', '4713-01-01 BC', '294276-01-01', NULL]::timestamp[]) v
 					UNION ALL SELECT x + g * interval '15 minutes' FROM generate_series(-200, 200) g) q
-					WHERE v %[3]s %[2]s AND (%[4]s) IS NOT TRUE`, zone, bound, operator, window)).Scan(&lost); err != nil || lost != 0 {
-					t.Errorf("%s: %s %s: %d rows are lost, %v", zone, operator, bound, lost, err)
+					WHERE v %[3]s %[2]s AND (%[4]s) IS NOT TRUE`, zone, bound, operator, window)).Scan(&lostRows); err != nil || lostRows != 0 {
+					t.Errorf("%s: %s %s: %d rows are lost, %v", zone, operator, bound, lostRows, err)
 				}
 			}
 		}

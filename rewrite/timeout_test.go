@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The bound is held in every unit that PostgreSQL reads, at it and just above.
+// The limit on statement_timeout is enforced in every unit that PostgreSQL accepts, at the limit and just above it.
 func TestCheckTimeout(t *testing.T) {
 	for value, isAllowed := range map[string]bool{
 		"90000": true, "90001": false, " 90000 ms ": true, "90001ms": false,
@@ -28,8 +28,8 @@ func TestCheckTimeout(t *testing.T) {
 	}
 }
 
-// A statement can set the timeout in several ways, and the bound applies to each. Lowering it, or putting it back, is
-// allowed.
+// A statement can set the timeout in several ways, and the limit applies to each. Lowering the timeout, or resetting
+// it, is allowed.
 func TestTimeoutsAreBounded(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	doc, err := policy.Parse("p.yaml",

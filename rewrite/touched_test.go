@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// touched is what PostgreSQL says a statement reaches, after analysis and view expansion and without running it.
+// touched is what PostgreSQL reports that a statement reads and calls, after analysis and view expansion and without
+// running it.
 type touched struct {
 	columns   map[uint32]map[int]bool // the columns that are read, by the OID of the relation; 0 stands for the whole row
 	functions map[uint32]bool         // the OIDs of functions that are called by name
@@ -60,8 +61,8 @@ func askServer(t *testing.T, conn *pgx.Conn, notices *strings.Builder, sql strin
 	return out
 }
 
-// A second opinion: what the walk says a statement touches is what PostgreSQL says. Relations are the same, columns are
-// at least PostgreSQL's, and each function called by name is listed.
+// The relations, columns and functions that the rewriter reports are those that PostgreSQL reports. Relations are the
+// same, columns are at least PostgreSQL's, and each function that is called by name is listed.
 func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 	db := database(t)
 	ctx := context.Background()
@@ -97,13 +98,13 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 			continue
 		}
 		server := askServer(t, conn, &notices, q.sql)
-		reported := map[uint32]bool{}
+		reportedOIDs := map[uint32]bool{}
 		for _, access := range result.Accesses {
 			relation, ok := fixture.snap.Relation(access.Relation)
 			if !ok {
 				t.Fatalf("%s: no relation %v", q.name, access.Relation)
 			}
-			reported[relation.OID] = true
+			reportedOIDs[relation.OID] = true
 			relations++
 			if server.columns[relation.OID] == nil {
 				t.Errorf("%s: PostgreSQL does not read %v", q.name, access.Relation)
@@ -114,17 +115,17 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 			for _, column := range columnNumbers(t, admin, relation) {
 				if server.columns[relation.OID][column.number] {
 					columns++
-					if !slices.Contains(access.Columns, column.name) && !elsewhere(result, access, column.name) {
+					if !slices.Contains(access.Columns, column.name) && !isColumnElsewhere(result, access, column.name) {
 						t.Errorf("%s: PostgreSQL reads %v.%s", q.name, access.Relation, column.name)
 					}
 				}
 			}
-			if server.columns[relation.OID][0] && !elsewhere(result, access, "") {
+			if server.columns[relation.OID][0] && !isColumnElsewhere(result, access, "") {
 				t.Errorf("%s: PostgreSQL reads whole rows of %v", q.name, access.Relation)
 			}
 		}
 		for oid := range server.columns {
-			if !reported[oid] {
+			if !reportedOIDs[oid] {
 				t.Errorf("%s: PostgreSQL reads relation %d besides", q.name, oid)
 			}
 		}
@@ -145,8 +146,9 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 	}
 }
 
-// elsewhere tells whether another access of the relation has the column, or a sub-select names it and nothing uses it.
-func elsewhere(result *Result, access policy.Access, column string) bool {
+// isColumnElsewhere returns whether another access of the relation has the column, or whether only an unused sub-select
+// result names it.
+func isColumnElsewhere(result *Result, access policy.Access, column string) bool {
 	for _, a := range result.Accesses {
 		if a.Relation == access.Relation && (a.Columns == nil || slices.Contains(a.Columns, column)) {
 			return true

@@ -12,8 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Operators of an extension that is not known close their names, until the policy says that none of them acts. Those of
-// nobody's stay closed, and what such an operator makes of two values may be their likeness.
+// An extension that the data files do not know may have operators. Their names are refused until the policy says that
+// none of them has side effects. An operator that belongs to no extension stays refused. The result of an allowed one
+// counts as a comparison by likeness.
 func TestOperatorsOfUnknownExtensions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(),
@@ -28,8 +29,8 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		t.Fatal(err)
 	}
 	const text = "version: 1\nattributes: { who: { type: text, source: credential } }\ntables:\n  books: { rows: [ own: { column: owner, is: who } ] }\n"
-	compile := func(more string) (*policy.Policy, []*policy.Error, error) {
-		doc, err := policy.Parse("p.yaml", []byte(text+more))
+	compile := func(extraPolicy string) (*policy.Policy, []*policy.Error, error) {
+		doc, err := policy.Parse("p.yaml", []byte(text+extraPolicy))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -40,9 +41,9 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		warnings, err := policy.Lint(doc, snap, policy.LintContext{IsUnknownOperator: IsUnknownOperator})
 		return p, warnings, err
 	}
-	for more, want := range map[string]struct {
-		hasUnknownColumns, closed []string
-		warnings                  []string
+	for extraPolicy, want := range map[string]struct {
+		allowedStatements, refusedStatements []string
+		warnings                             []string
 	}{
 		"": {[]string{"SELECT id % 2 FROM books"},
 			[]string{"SELECT 1 FROM books WHERE id = 1", "SELECT 1 FROM books WHERE id IN (1, 2)",
@@ -53,44 +54,44 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 			"SELECT 1 FROM books WHERE id && id"}, []string{"SELECT 1 FROM books WHERE id <> 1"}, []string{"of your own"}},
 		"operators: [isn]\n": {nil, []string{"SELECT 1 FROM books WHERE id = 1"}, []string{"of the extension seg", "of your own"}},
 	} {
-		p, warnings, err := compile(more)
+		p, warnings, err := compile(extraPolicy)
 		if err != nil {
 			t.Fatal(err)
 		}
-		normalized := ""
+		warningText := ""
 		for _, w := range warnings {
-			normalized += w.Error() + "\n"
+			warningText += w.Error() + "\n"
 		}
 		for _, w := range []string{"of the extension isn", "of the extension seg", "of your own"} {
-			if strings.Contains(normalized, w) != slices.Contains(want.warnings, w) {
-				t.Errorf("%q: %q is said, or is not:\n%s", more, w, normalized)
+			if strings.Contains(warningText, w) != slices.Contains(want.warnings, w) {
+				t.Errorf("%q: %q is said, or is not:\n%s", extraPolicy, w, warningText)
 			}
 		}
 		for _, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode} {
 			r := New(snap, p, mode)
-			for _, sql := range want.hasUnknownColumns {
+			for _, sql := range want.allowedStatements {
 				if _, refusal := r.Rewrite(sql, true); refusal != nil {
-					t.Errorf("%q: %s: %v", more, sql, refusal)
+					t.Errorf("%q: %s: %v", extraPolicy, sql, refusal)
 				}
 			}
-			for _, sql := range want.closed {
+			for _, sql := range want.refusedStatements {
 				if _, refusal := r.Rewrite(sql, true); refusal == nil ||
 					refusal.Code != sqlstate.InsufficientPrivilege || !strings.Contains(refusal.Hint, "OPERATOR(pg_catalog.") {
-					t.Errorf("%q: %s: %v", more, sql, refusal)
+					t.Errorf("%q: %s: %v", extraPolicy, sql, refusal)
 				}
 			}
 		}
 	}
-	for more, want := range map[string]string{
+	for extraPolicy, want := range map[string]string{
 		"operators: [ism]\n":      `p.yaml:5:13: the database has no operators of an extension "ism" (did you mean "isn"?)`,
 		"operators: isn\n":        "p.yaml:5:12: ",
 		"operators: [isn, isn]\n": `p.yaml:5:18: "isn" is in operators twice`,
 	} {
-		if _, _, err := compile(more); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q: %v", more, err)
+		if _, _, err := compile(extraPolicy); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v", extraPolicy, err)
 		}
 	}
-	// By its name, by a schema, before a sub-select.
+	// The operator is written by name, with a schema, and before a sub-select.
 	likely, _, err := compile(
 		"operators: [isn, seg]\nobjects: { o: { table: books, metadata: [id] } }\ncontracts: { c: { by: who, values: { x: everything } } }\n")
 	if err != nil {
@@ -111,15 +112,15 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", sql, got, want)
 		}
 	}
-	with, _, err := compile("operators: [isn, seg]\n")
+	policyWithOperators, _, err := compile("operators: [isn, seg]\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, _, err := compile("")
+	policyWithoutOperators, _, err := compile("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if with.Version() == without.Version() {
+	if policyWithOperators.Version() == policyWithoutOperators.Version() {
 		t.Error("the version does not say whose operators agents may use")
 	}
 	if !IsUnknownOperator(&catalog.Operator{}) {

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// Prisma, PostgREST and Hasura name each column with its table's schema. Such a column is the table's where nothing
-// else in scope has the table's name.
+// Prisma, PostgREST and Hasura qualify each column with the table's schema. The rewriter reads schema.table.column as
+// that table's column where nothing else in scope has the table's name.
 func TestSchemaBeforeColumns(t *testing.T) {
 	r, _ := altered(t, AutoMode, "CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops)")
 	r = r.WithSizes(sizes())
@@ -40,7 +40,8 @@ func TestSchemaBeforeColumns(t *testing.T) {
 	}
 }
 
-// The table's name then stands first: it may be any word, glued to what is before it, and behind a comment.
+// The rewriter removes the schema and the dot. The table's name may be any word, without a space before it, or after a
+// comment.
 func TestSchemaIsTakenAwayWhole(t *testing.T) {
 	r, _ := altered(t, AutoMode,
 		`CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops); CREATE VIEW "user" AS SELECT * FROM memories;

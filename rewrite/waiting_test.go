@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A table may have a column that waits for pgconsent migrate. A statement that could read the column gets the others by
-// name, or is refused. Other statements stay as they are.
-func TestColumnsThatWait(t *testing.T) {
+// A table may have a new column for which pgconsent migrate has not run yet. A statement that could read it gets the
+// other columns by name, or is refused. Other statements are unchanged.
+func TestColumnsThatWaitForMigrate(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	table, _ := fixture.snap.ResolveRelation("", "people")
 	people, _ := fixture.snap.Relation(table)

@@ -19,7 +19,7 @@ const thingsSchema = `CREATE TYPE spot AS (city text, street text);
 	CREATE TABLE things (title text, tags text[], at spot, made date, id integer PRIMARY KEY, owner text, marks text[], home spot);
 	CREATE TABLE notes (n integer PRIMARY KEY, body text)`
 
-// insertsOf, updatesOf and deletes are statements that do nothing else, and set the column {}.
+// insertsOf, updatesOf and deletes are statements of one kind each; {} stands for the column that they set.
 var (
 	insertsOf = []string{
 		"INSERT INTO things ({}) VALUES (NULL)",
@@ -51,7 +51,8 @@ var (
 	copies = []string{"COPY things ({}) FROM STDIN", "COPY things (title, {}) FROM STDIN WHERE title IS NULL"}
 )
 
-// things is a table where agents may set title, tags and at, and made when they insert.
+// things returns a function that makes a rewriter for a table and the commands that agents may use. Agents may set
+// title, tags and at, and made only in an INSERT.
 func things(t *testing.T) func(commands ...string) *Rewriter {
 	t.Helper()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -64,14 +65,14 @@ func things(t *testing.T) func(commands ...string) *Rewriter {
 	}
 	return func(commands ...string) *Rewriter {
 		t.Helper()
-		write := ""
+		writeRule := ""
 		if len(commands) > 0 {
-			write = fmt.Sprintf(
+			writeRule = fmt.Sprintf(
 				", write: { commands: [%s], columns: [title, tags, at, made], immutable: [made], lists: { tags: { "+
 					"from: [ { ids: [title] } ] } } }", strings.ToLower(strings.Join(commands, ", ")))
 		}
 		doc, err := policy.Parse("policy.yaml",
-			[]byte("version: 1\nattributes: {}\ntables:\n  things: { rows: [ open ]"+write+" }\n  notes: { rows: [ open ] }\n"))
+			[]byte("version: 1\nattributes: {}\ntables:\n  things: { rows: [ open ]"+writeRule+" }\n  notes: { rows: [ open ] }\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,8 +84,8 @@ func things(t *testing.T) func(commands ...string) *Rewriter {
 	}
 }
 
-// Agents may do to a table only what the policy's commands allow. Tried are each form of each command, and their
-// combinations in one statement, under each set of commands.
+// Agents may run only the commands that the policy lists for a table. The test tries each form of each command, and
+// their combinations in one statement, under each set of commands.
 func TestOnlyListedCommands(t *testing.T) {
 	rewriters := things(t)
 	type statement struct {
@@ -115,10 +116,10 @@ func TestOnlyListedCommands(t *testing.T) {
 		}
 		add([]string{sql}, neededCommands...)
 	}
-	all := []string{"INSERT", "UPDATE", "DELETE"}
+	allCommands := []string{"INSERT", "UPDATE", "DELETE"}
 	for setCount := range 8 {
 		var commands []string
-		for i, command := range all {
+		for i, command := range allCommands {
 			if setCount&(1<<i) != 0 {
 				commands = append(commands, command)
 			}
@@ -134,7 +135,8 @@ func TestOnlyListedCommands(t *testing.T) {
 	}
 }
 
-// A column is set where the policy lets agents set it, whatever sets it, in whole or in part, and named or not.
+// A column may be set only where the policy says so, whichever statement sets it, in whole or in part, with or without
+// a column list.
 func TestOnlyListedColumns(t *testing.T) {
 	r := things(t)("INSERT", "UPDATE", "DELETE")
 	relation, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "things"})
@@ -147,30 +149,31 @@ func TestOnlyListedColumns(t *testing.T) {
 		}
 	}
 	for _, c := range relation.Columns {
-		parts := []string{c.Name}
+		targets := []string{c.Name}
 		switch c.Name {
 		case "tags", "marks":
-			parts = append(parts, c.Name+"[1]", c.Name+"[1:2]")
+			targets = append(targets, c.Name+"[1]", c.Name+"[1:2]")
 		case "at", "home":
-			parts = append(parts, c.Name+".city")
+			targets = append(targets, c.Name+".city")
 		}
-		for _, part := range parts {
+		for _, target := range targets {
 			for _, sql := range insertsOf {
-				check(strings.ReplaceAll(sql, "{}", part), slices.Contains(insertable, c.Name))
-				check(strings.ReplaceAll(strings.ReplaceAll(sql, "({})", "(title, {})"), "{}", part), slices.Contains(insertable, c.Name))
+				check(strings.ReplaceAll(sql, "{}", target), slices.Contains(insertable, c.Name))
+				check(strings.ReplaceAll(strings.ReplaceAll(sql, "({})", "(title, {})"), "{}", target), slices.Contains(insertable, c.Name))
 			}
 			for _, sql := range append([]string{
 				"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET {} = NULL",
 				"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET title = 'b', ({}) = ROW(NULL)"}, updatesOf...) {
-				check(strings.ReplaceAll(sql, "{}", part), slices.Contains(updatable, c.Name))
-				check(strings.ReplaceAll(strings.Replace(sql, "SET {} =", "SET title = 'a', {} =", 1), "{}", part), slices.Contains(updatable, c.Name))
+				check(strings.ReplaceAll(sql, "{}", target), slices.Contains(updatable, c.Name))
+				check(strings.ReplaceAll(strings.Replace(sql, "SET {} =", "SET title = 'a', {} =", 1), "{}", target),
+					slices.Contains(updatable, c.Name))
 			}
 		}
 		for _, sql := range copies {
 			check(strings.ReplaceAll(sql, "{}", c.Name), slices.Contains(insertable, c.Name))
 		}
 	}
-	// Columns that are not named are the first ones, as many as there are values.
+	// In an INSERT without a column list, the values are for the first columns.
 	for sql, isAllowed := range map[string]bool{
 		"INSERT INTO things DEFAULT VALUES":                                                                                                  true,
 		"INSERT INTO things VALUES ('a', NULL, NULL, NULL)":                                                                                  true,
@@ -206,7 +209,7 @@ func TestOnlyListedColumns(t *testing.T) {
 	}
 }
 
-// The policy fills a list in where an INSERT of the text leaves it out, in any way to write that.
+// The policy fills a column of a list if an INSERT leaves it out, in each way to write that.
 func TestListsThatAreLeftOut(t *testing.T) {
 	r := things(t)("INSERT", "UPDATE", "DELETE")
 	omittedMark := predicate.OmittedColumnComment(catalog.Name{Schema: "public", Name: "things"}, "tags")

@@ -13,12 +13,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A registry that lacks what was acknowledged is told of: here an older dump, made by pg_dump, is in its place. A proxy
-// that has acknowledged nothing says nothing.
+// If records that a proxy has acknowledged are missing from the registry, the proxy reports it. Here a restored older
+// pg_dump has replaced the registry. A proxy that has acknowledged nothing reports nothing.
 func TestRestoredOlderDumpIsNoticed(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.StreamTemporary))
+	mustExecute(t, r, grant("ada", consent.StreamTemporary))
 	conn := db.Connect(t, "pgconsent_control")
 	check := func(conn *pgx.Conn, anchor string) error {
 		return CheckAcknowledged(t.Context(), conn, r.Keys, anchor, "app")
@@ -26,13 +26,13 @@ func TestRestoredOlderDumpIsNoticed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "older.dump")
 	dump, _ := pgtest.ClientProgram(t, "pg_dump")
 	restore, _ := pgtest.ClientProgram(t, "pg_restore")
-	if out, err := exec.Command(dump, "-Fc", "-f", file, db.DSN("postgres", "")).CombinedOutput(); err != nil { //nolint:gosec // the test's own
+	if out, err := exec.Command(dump, "-Fc", "-f", file, db.DSN("postgres", "")).CombinedOutput(); err != nil { //nolint:gosec // the test chooses the arguments
 		if strings.Contains(string(out), "server version mismatch") {
 			t.Skipf("NOT TESTED: this pg_dump does not dump a server of a later version: %s", out)
 		}
 		t.Fatalf("pg_dump: %v %s", err, out)
 	}
-	must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
+	mustExecute(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
 	if err := check(conn, r.Anchor); err != nil {
 		t.Errorf("nothing is wrong, and yet: %v", err)
 	}
@@ -43,7 +43,7 @@ func TestRestoredOlderDumpIsNoticed(t *testing.T) {
 	if err := check(conn, r.Anchor); err != nil {
 		t.Errorf("nothing is installed, which others say: %v", err)
 	}
-	if out, err := exec.Command(restore, "-d", db.DSN("postgres", ""), file).CombinedOutput(); err != nil { //nolint:gosec // the test's own
+	if out, err := exec.Command(restore, "-d", db.DSN("postgres", ""), file).CombinedOutput(); err != nil { //nolint:gosec // the test chooses the arguments
 		t.Fatalf("%v %s", err, out)
 	}
 	if err := check(conn, r.Anchor); err == nil {
@@ -56,14 +56,14 @@ func TestRestoredOlderDumpIsNoticed(t *testing.T) {
 	if err != nil || len(report.Findings) != 1 {
 		t.Errorf("verify: %v %v", report.Findings, err)
 	}
-	// What was withdrawn since is recorded again, and the anchor moved away.
-	must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
+	// The withdrawal that the dump lacks is recorded again, and the anchor file is moved away.
+	mustExecute(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
 	if err := os.Rename(r.Anchor, r.Anchor+".kept"); err != nil {
 		t.Fatal(err)
 	}
-	must(t, r, grant("bob", consent.StreamTemporary))
+	mustExecute(t, r, grant("bob", consent.StreamTemporary))
 	if err := check(conn, r.Anchor); err != nil {
 		t.Errorf("with a new anchor: %v", err)
 	}
-	sound(t, r)
+	requireVerified(t, r)
 }

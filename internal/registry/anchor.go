@@ -28,14 +28,14 @@ func (e *AnchorError) Unwrap() error { return e.err }
 // Name implements consent.Named.
 func (*AnchorError) Name() string { return "ConsentAnchorError" }
 
-func newAnchorError(inForce bool, err error) *AnchorError {
+func newAnchorError(isRecorded bool, err error) *AnchorError {
 	message, hint := "the consent anchor cannot be used: nothing was changed",
 		"consent.anchor of the configuration names a file; its folder must be writable and have room."
-	if inForce {
+	if isRecorded {
 		message = "the change is recorded and active, but the consent anchor could not be written"
 	}
 	return &AnchorError{sqlstate.New(sqlstate.IOError, sqlstate.ReasonConsent, "%s", message).WithHint("%s",
-		hint).WithCause(err), inForce}
+		hint).WithCause(err), isRecorded}
 }
 
 // recordHead identifies the last record of a registry.
@@ -147,7 +147,7 @@ func (k Keys) anchorMAC(kid int32, h recordHead) []byte {
 
 func (a *lockedAnchor) head() (recordHead, bool, error) { return a.content.head(a.database, a.keys) }
 
-// prepare writes the new file beside the current one, so that a full disk is noticed before the change is committed.
+// prepare writes the new file next to the current one, so that a full disk is noticed before the change is committed.
 func (a *lockedAnchor) prepare(h recordHead, now time.Time) error {
 	kid, _ := a.keys.signingKey()
 	mac := a.keys.anchorMAC(kid, h)

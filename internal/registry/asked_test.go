@@ -9,27 +9,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A key is of one call: with anything else in the command, who makes it and in whose name too, it is another, and is
-// told nothing of the first.
+// A request key identifies one command. A command with the same key and any other content, caller included, is refused,
+// and is not told the first one's result.
 func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 	r := open(t, database(t), defaults)
 	command := grant("ada", consent.StreamTemporary)
 	command.RequestKey = "form 12"
-	must(t, r, command)
+	mustExecute(t, r, command)
 	for name, value := range map[string]any{
 		"Do": consent.ActionRevoke, "Grantee": "vet", "Scope": "ctx:health", "Stream": consent.StreamAnonymous,
 		"Categories": []string{consent.CategoryEssential + "/id"}, "Purposes": []string{"care"},
 		"For": time.Hour, "Decision": consent.DecisionReject, "Guardian": "bob", "By": consent.Party{
 			Role: consent.RoleGuardian, ID: "bob"}, "Reason": "why", "Evidence": "what",
-		"Subject": nil, "Request": nil, "Via": nil, // another subject's keys are others; a key is; and another channel is none
+		"Subject": nil, "Request": nil, "Via": nil, // keys are per subject; Request is the key; Via may differ
 	} {
 		field, ok := reflect.TypeFor[consent.Command]().FieldByName(name)
 		if !ok || value == nil {
 			continue
 		}
-		other := command
-		reflect.ValueOf(&other).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(value))
-		if out, err := r.Execute(t.Context(), other); !errors.As(err, new(*consent.ConflictError)) || out.RecordNumber != 0 {
+		otherCommand := command
+		reflect.ValueOf(&otherCommand).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(value))
+		if out, err := r.Execute(t.Context(), otherCommand); !errors.As(err, new(*consent.ConflictError)) || out.RecordNumber != 0 {
 			t.Errorf("with another %s: %+v, %v", name, out, err)
 		}
 	}
@@ -37,13 +37,12 @@ func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 		t.Errorf("a command has %d members: say of each what it does to a key", n)
 	}
 	command.Interface = "elsewhere"
-	if out := must(t, r, command); !out.IsRepeated {
+	if out := mustExecute(t, r, command); !out.IsRepeated {
 		t.Error("a repeated call is not")
 	}
 }
 
-// Whatever the anchor names that the database has not, nothing is granted on the strength of it; withdrawals are
-// recorded all the same.
+// If the anchor names a record that the database lacks, nothing is granted. Withdrawals are recorded all the same.
 func TestNoGrantsWithoutTheAnchoredRecord(t *testing.T) {
 	for name, change := range map[string]func(*recordHead){
 		"another registry": func(h *recordHead) { h.Registry[0]++ },
@@ -52,7 +51,7 @@ func TestNoGrantsWithoutTheAnchoredRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, database(t), defaults)
-			must(t, r, grant("ada", consent.StreamTemporary))
+			mustExecute(t, r, grant("ada", consent.StreamTemporary))
 			a, err := openAnchor(t.Context(), r.Anchor, r.Database, r.Keys)
 			if err != nil {
 				t.Fatal(err)
@@ -66,18 +65,18 @@ func TestNoGrantsWithoutTheAnchoredRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.close()
-			granted := func() {
+			checkGrantFails := func() {
 				t.Helper()
 				if _, err := r.Execute(t.Context(), grant("bob", consent.StreamTemporary)); !errors.As(err, new(*TamperedError)) {
 					t.Errorf("%v, want a TamperedError", err)
 				}
 			}
-			granted()
+			checkGrantFails()
 			out, err := r.Execute(t.Context(), consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
 			if err != nil || out.Tampered == nil || out.Consent.State != consent.StateWithdrawn {
 				t.Errorf("%+v %v", out, err)
 			}
-			granted() // a withdrawal does not make it good
+			checkGrantFails() // after a withdrawal too
 		})
 	}
 }

@@ -77,7 +77,7 @@ func (r *Registry) Execute(ctx context.Context, command consent.Command) (Result
 		return Result{}, err
 	}
 	if command.RequestKey == "" {
-		// with a key of its own, the command can be recognised if the answer to its commit is lost
+		// A generated request key makes the command recognisable if the answer to its commit is lost.
 		key := make([]byte, 16)
 		_, _ = rand.Read(key)
 		command.RequestKey = "\x01" + hex.EncodeToString(key)
@@ -92,7 +92,7 @@ func (r *Registry) Execute(ctx context.Context, command consent.Command) (Result
 	return out, err
 }
 
-// recordWriter carries out one command, in one or several attempts.
+// recordWriter executes one command, in one or several attempts.
 type recordWriter struct {
 	registry      *Registry
 	command       consent.Command
@@ -126,8 +126,8 @@ func (w *recordWriter) writeCommand(ctx context.Context, conn *pgx.Conn) (out Re
 		return Result{}, databaseError("begin a change of consent", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// An acknowledged change must survive a crash of the server, whatever its settings are. The stronger remote_apply is
-	// kept.
+	// An acknowledged change must survive a crash of the server, whatever its settings are. The stronger remote_apply
+	// is kept.
 	if _, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
 		WHERE pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`); err != nil {
 		return Result{}, databaseError("begin a change of consent", err)
@@ -180,10 +180,10 @@ func (w *recordWriter) writeCommand(ctx context.Context, conn *pgx.Conn) (out Re
 // lockAndCheck takes the lock that writers hold, and compares the end of the chain with the codes and the anchor.
 func (w *recordWriter) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnchor) error {
 	var number *int64
-	var recorded *time.Time
+	var recordedAt *time.Time
 	var e recordEntry
 	err := tx.QueryRow(ctx, "SELECT o.id, o.clock, o.number, o.recorded_at FROM pgconsent.consent_open() AS o").
-		Scan(&w.id, &w.databaseTime, &number, &recorded)
+		Scan(&w.id, &w.databaseTime, &number, &recordedAt)
 	if err != nil {
 		return databaseError("change consent", err)
 	}
@@ -219,7 +219,7 @@ func (w *recordWriter) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnc
 // clockSlack is how far a clock may be set back when it is corrected.
 const clockSlack = time.Minute
 
-// checkTail makes the cheap checks: of the last record's code, and that the anchored record exists.
+// checkTail checks the last record's code, and that the anchored record exists. Both checks are cheap.
 func (w *recordWriter) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor, last recordEntry) error {
 	if w.lastHead.Number > 0 {
 		if reason := last.findProblem(w.registry.Keys, w.id); reason != "" {
@@ -274,14 +274,14 @@ type newRecord struct {
 func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
 	command := w.command
 	key := command.Key()
-	subject, known, err := w.findPartyByName(ctx, tx, key.Subject)
+	subject, isKnown, err := w.findPartyByName(ctx, tx, key.Subject)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	if !known && w.erasedSubject != nil {
+	if !isKnown && w.erasedSubject != nil {
 		return w.findErasure(ctx, tx)
 	}
-	if !known {
+	if !isKnown {
 		// a new reference without records: the same queries run, so that a refusal takes as long as for a known subject
 		subject = newParty(key.Subject)
 	}
@@ -289,7 +289,7 @@ func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []
 		return before, nil, err
 	}
 	if command.Action == consent.ActionErase {
-		return w.eraseSubject(ctx, tx, subject, known)
+		return w.eraseSubject(ctx, tx, subject, isKnown)
 	}
 	situation, err := w.readSituation(ctx, tx, key, subject)
 	if err != nil {
@@ -306,7 +306,7 @@ func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []
 	if len(steps) == 0 {
 		return out, nil, nil
 	}
-	if !known {
+	if !isKnown {
 		if err := w.insertParty(ctx, tx, subject); err != nil {
 			return Result{}, nil, err
 		}
@@ -315,9 +315,9 @@ func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []
 	if err != nil {
 		return Result{}, nil, err
 	}
-	last := steps[len(steps)-1]
-	if last.Event != consent.EventAppointed && last.Event != consent.EventDismissed {
-		out.Consent = last.Consent
+	lastStep := steps[len(steps)-1]
+	if lastStep.Event != consent.EventAppointed && lastStep.Event != consent.EventDismissed {
+		out.Consent = lastStep.Consent
 	}
 	out.RecordNumber = entries[len(entries)-1].entry.Number
 	return out, entries, nil

@@ -125,7 +125,7 @@ const maxFindings = 100
 
 // Check verifies an export by its codes and the anchored head. Without findings the records are those that were signed,
 // complete at least up to the anchor, and in order, and the current consents follow from them.
-func Check(x *Export, k Keys, anchored *recordHead) []Finding {
+func Check(x *Export, k Keys, anchoredHead *recordHead) []Finding {
 	c := &checker{keys: k, subjects: map[uuid]*subjectRow{}, openedParties: map[uuid]party{},
 		erasedSubjects: map[uuid]bool{},
 		currentRows:    map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}}
@@ -134,11 +134,11 @@ func Check(x *Export, k Keys, anchored *recordHead) []Finding {
 		return c.findings
 	}
 	c.id = x.registries[0]
-	if anchored != nil && anchored.Registry != c.id {
+	if anchoredHead != nil && anchoredHead.Registry != c.id {
 		c.addFinding(0, "the database has another registry than the anchor")
 	}
 	c.openParties(x.subjects)
-	c.checkChain(x.entries, anchored)
+	c.checkChain(x.entries, anchoredHead)
 	c.compareTables(x)
 	return c.findings
 }
@@ -188,8 +188,8 @@ func (c *checker) openParties(people []subjectRow) {
 }
 
 // checkChain checks the chain of records, and computes the current consents from it.
-func (c *checker) checkChain(entries []recordEntry, anchored *recordHead) {
-	prev, number, last := genesisHash(c.id), int64(0), time.Time{}
+func (c *checker) checkChain(entries []recordEntry, anchoredHead *recordHead) {
+	prev, number, lastTime := genesisHash(c.id), int64(0), time.Time{}
 	for i := range entries {
 		e := &entries[i]
 		if e.Number != number+1 {
@@ -198,20 +198,20 @@ func (c *checker) checkChain(entries []recordEntry, anchored *recordHead) {
 		if !bytes.Equal(e.PreviousHash, prev) {
 			c.addFinding(e.Number, "the record before it is not the one it names")
 		}
-		if e.RecordedAt.Before(last) {
+		if e.RecordedAt.Before(lastTime) {
 			c.addFinding(e.Number, "it is older than the record before it")
 		}
 		if reason := e.findProblem(c.keys, c.id); reason != "" {
 			c.addFinding(e.Number, "%s", reason)
 		}
-		if anchored != nil && anchored.Number == e.Number && !bytes.Equal(anchored.Hash, e.Hash) {
+		if anchoredHead != nil && anchoredHead.Number == e.Number && !bytes.Equal(anchoredHead.Hash, e.Hash) {
 			c.addFinding(e.Number, "it is not the one that was acknowledged")
 		}
 		c.applyRecord(e)
-		prev, number, last = e.Hash, e.Number, e.RecordedAt
+		prev, number, lastTime = e.Hash, e.Number, e.RecordedAt
 	}
-	if anchored != nil && anchored.Number > number {
-		c.addFinding(0, "the records after %d, up to %d, which was acknowledged, are missing", number, anchored.Number)
+	if anchoredHead != nil && anchoredHead.Number > number {
+		c.addFinding(0, "the records after %d, up to %d, which was acknowledged, are missing", number, anchoredHead.Number)
 	}
 }
 
@@ -247,20 +247,20 @@ func (c *checker) applyRecord(e *recordEntry) {
 		id, err := hex.DecodeString(ref)
 		if err != nil || len(id) != 16 || c.subjects[uuid(id)] == nil {
 			c.addFinding(e.Number, "a person that it names is missing")
-		} else if other, ok := c.openedParties[uuid(id)]; ok && other.proveName() != proof {
+		} else if otherParty, ok := c.openedParties[uuid(id)]; ok && otherParty.proveName() != proof {
 			c.addFinding(e.Number, "a person that it names had another name")
 		}
 	}
 	grantee := consent.AnyGrantee
 	if e.Grantee != nil {
-		other, ok := c.openedParties[*e.Grantee]
+		otherParty, ok := c.openedParties[*e.Grantee]
 		if !ok {
 			if p := c.subjects[*e.Grantee]; p == nil {
 				c.addFinding(e.Number, "its grantee is missing")
 			}
 			return
 		}
-		grantee = other.name
+		grantee = otherParty.name
 	}
 	switch consent.Event(e.Event) {
 	case consent.EventAppointed:
@@ -304,22 +304,22 @@ func (c *checker) compareTables(x *Export) {
 			c.addFinding(0, "a subject was erased without a record of it")
 		}
 	}
-	seen := map[consent.Key]bool{}
+	seenKeys := map[consent.Key]bool{}
 	for _, f := range x.current {
 		key := consent.Key{Subject: f.Subject, Grantee: f.Grantee, Scope: f.Scope}
 		want, ok := c.currentRows[key]
 		switch {
-		case seen[key]:
+		case seenKeys[key]:
 			c.addFinding(f.Number, "consent_current has it twice")
 		case !ok:
 			c.addFinding(f.Number, "consent_current has a consent that the records do not have")
 		case !equalRows(f, want):
 			c.addFinding(f.Number, "consent_current differs from the records")
 		}
-		seen[key] = true
+		seenKeys[key] = true
 	}
 	for key, f := range c.currentRows {
-		if !seen[key] {
+		if !seenKeys[key] {
 			c.addFinding(f.Number, "consent_current lacks a consent of the records")
 		}
 	}

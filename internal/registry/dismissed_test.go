@@ -7,11 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A guardian speaks from the appointment to the dismissal, each time, and for nobody else.
+// A guardian may act from the appointment until the dismissal, each time, and only for that subject.
 func TestGuardiansActWhileAppointed(t *testing.T) {
 	r := open(t, database(t), defaults)
-	must(t, r, grant("ada", consent.StreamTemporary))
-	must(t, r, grant("eve", consent.StreamTemporary))
+	mustExecute(t, r, grant("ada", consent.StreamTemporary))
+	mustExecute(t, r, grant("eve", consent.StreamTemporary))
 	owner, sean := consent.Party{Role: consent.RoleController, ID: "owner"}, consent.Party{Role: consent.RoleGuardian, ID: "sean"}
 	speaks := func(want bool) {
 		t.Helper()
@@ -33,9 +33,9 @@ func TestGuardiansActWhileAppointed(t *testing.T) {
 	}
 	speaks(false)
 	for range 2 {
-		must(t, r, consent.Command{Action: consent.ActionAppoint, Subject: "ada", Guardian: "sean", Caller: owner})
+		mustExecute(t, r, consent.Command{Action: consent.ActionAppoint, Subject: "ada", Guardian: "sean", Caller: owner})
 		speaks(true)
-		must(t, r, consent.Command{Action: consent.ActionDismiss, Subject: "ada", Guardian: "sean", Caller: owner})
+		mustExecute(t, r, consent.Command{Action: consent.ActionDismiss, Subject: "ada", Guardian: "sean", Caller: owner})
 		speaks(false)
 	}
 }

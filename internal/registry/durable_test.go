@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A change is committed as durably as "on" says at least, whatever is stored for the database: remote_apply, by which a
-// standby shows it when it is acknowledged, stays.
+// A change is committed with synchronous_commit at least "on", whatever setting is stored for the database. A stored
+// remote_apply, by which a standby shows an acknowledged change, is not lowered.
 func TestSynchronousCommitOfChanges(t *testing.T) {
 	db := database(t)
 	super := db.Connect(t, "postgres")
@@ -23,8 +23,8 @@ func TestSynchronousCommitOfChanges(t *testing.T) {
 	first := open(t, db, defaults)
 	for stored, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
 		exec("ALTER DATABASE " + db.Name + " SET synchronous_commit = " + stored)
-		r := openWithKeys(t, db, defaults, first.Keys, first.Anchor) // logs in anew
-		must(t, r, grant("under "+stored, consent.StreamTemporary))
+		r := openWithKeys(t, db, defaults, first.Keys, first.Anchor) // it logs in again, under the new setting
+		mustExecute(t, r, grant("under "+stored, consent.StreamTemporary))
 		var value string
 		if err := super.QueryRow(t.Context(), "WITH d AS (DELETE FROM seen RETURNING value) SELECT value FROM d").
 			Scan(&value); err != nil || value != want {

@@ -51,15 +51,15 @@ type chainLink struct {
 	Hash           []byte
 	MAC            []byte
 	MACKey         int32  // the number of the key with which Mac was made
-	CodeKey        *int32 // the number of the key of the code that replaces Mac; nil: there is none
+	CodeKey        *int32 // the number of the key of the code that replaces MAC; nil: there is none
 	ReplacementMAC []byte
 }
 
 // fromRecords is a FROM clause of consent_record with the codes that were added later.
 const fromRecords = "pgconsent.consent_record LEFT JOIN pgconsent.consent_code USING (number)"
 
-// recordColumns are the columns of fromRecords in the order of entry.fields. Those come first that can be read even if
-// a later one cannot.
+// recordColumns are the columns of fromRecords, in the order in which scan reads them. The first ones can be read even
+// if a later one has an invalid value.
 const recordColumns = "number, hash, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, " +
 	"scope, given_at, expires_at, due_at, " +
 	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, mac, " +
@@ -81,8 +81,8 @@ func (e *recordEntry) scan(row pgx.Row) error {
 	return err
 }
 
-// computeHash returns the hash of all fields but hash and mac. Each field is hashed with its length, so that no two
-// entries give the same bytes.
+// computeHash returns the hash of all fields except hash and MAC. Each field is hashed with its length, so that no two
+// different entries are hashed alike.
 func (e *recordEntry) computeHash() [sha256.Size]byte {
 	h := sha256.New()
 	h.Write([]byte("pgconsent consent record 1\n"))
@@ -198,15 +198,15 @@ func (e *recordEntry) findProblem(k Keys, registry uuid) string {
 	if !bytes.Equal(sum[:], e.Hash) {
 		return "the record was changed: its hash does not fit"
 	}
-	again := false
+	isReplacementValid := false
 	if e.CodeKey != nil {
 		code := k.replacementMAC(*e.CodeKey, registry, e.Hash)
-		if again = code != nil && hmac.Equal(code, e.ReplacementMAC); !again {
+		if isReplacementValid = code != nil && hmac.Equal(code, e.ReplacementMAC); !isReplacementValid {
 			return "the code that the record was given with another key does not fit"
 		}
 	}
 	switch code := k.recordMAC(e.MACKey, registry, e.Hash); {
-	case code == nil && again: // the key of the entry's own code was retired
+	case code == nil && isReplacementValid: // the key of the entry's own code was retired
 	case code == nil:
 		return "the record is signed with a key that is not in the key file"
 	case !hmac.Equal(code, e.MAC):

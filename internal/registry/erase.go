@@ -11,7 +11,7 @@ import (
 
 // eraseSubject ends every consent of the subject, and then destroys the name and the key, without which the sealed
 // details cannot be read. Records of other subjects that name this one as grantee or guardian keep the reference.
-func (w *recordWriter) eraseSubject(ctx context.Context, tx pgx.Tx, subject party, known bool) (Result, []newRecord,
+func (w *recordWriter) eraseSubject(ctx context.Context, tx pgx.Tx, subject party, isKnown bool) (Result, []newRecord,
 	error) {
 	situation, err := w.readSituation(ctx, tx, consent.Key{
 		Subject: subject.name, Grantee: consent.AnyGrantee, Scope: consent.AnyScope}, subject)
@@ -19,12 +19,12 @@ func (w *recordWriter) eraseSubject(ctx context.Context, tx pgx.Tx, subject part
 		return Result{}, nil, err
 	}
 	// a party that may not erase is refused first, whether there are records or not
-	var missing *consent.NotFoundError
+	var notFound *consent.NotFoundError
 	if _, err := consent.Decide(w.registry.Settings, w.recordTime, situation, w.command); err != nil && !errors.As(err,
-		&missing) {
+		&notFound) {
 		return Result{}, nil, err
 	}
-	if !known {
+	if !isKnown {
 		return Result{}, nil, consent.NewNotFound()
 	}
 	rows, err := tx.Query(ctx,
@@ -50,25 +50,25 @@ func (w *recordWriter) eraseSubject(ctx context.Context, tx pgx.Tx, subject part
 		}
 		command := w.command
 		command.Action, command.Grantee, command.Scope = consent.ActionRevoke, key.Grantee, key.Scope
-		ended, err := consent.Decide(w.registry.Settings, w.recordTime,
+		endSteps, err := consent.Decide(w.registry.Settings, w.recordTime,
 			consent.Situation{Consent: before, IsGuardian: situation.IsGuardian}, command)
 		if err != nil {
 			return Result{}, nil, err
 		}
-		steps = append(steps, ended...)
+		steps = append(steps, endSteps...)
 	}
 	state := consent.StateWithdrawn
 	if w.command.Caller.Role != consent.RoleSubject && w.command.Caller.Role != consent.RoleGuardian {
 		state = consent.StateRevoked
 	}
-	last := consent.Consent{Key: consent.Key{Subject: subject.name, Grantee: consent.AnyGrantee,
+	erasedConsent := consent.Consent{Key: consent.Key{Subject: subject.name, Grantee: consent.AnyGrantee,
 		Scope: consent.AnyScope}, State: state, Controller: w.registry.Settings.Controller}
-	steps = append(steps, consent.Step{Event: consent.EventErased, Consent: last, RecordedBy: w.command.Caller})
+	steps = append(steps, consent.Step{Event: consent.EventErased, Consent: erasedConsent, RecordedBy: w.command.Caller})
 	entries, err := w.signSteps(ctx, tx, subject, steps)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	return Result{Consent: last, RecordNumber: w.lastHead.Number, RecordedAt: w.recordTime}, entries, nil
+	return Result{Consent: erasedConsent, RecordNumber: w.lastHead.Number, RecordedAt: w.recordTime}, entries, nil
 }
 
 // findErasure finds an erasure whose commit was not confirmed.

@@ -21,56 +21,57 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Two proxies, each with an anchor of its own, and many callers: one decides about a partnership, the others are told
-// that there is nothing to decide; nothing is lost, and the chain holds for both.
+// Two proxies with an anchor each, and many callers, write at once. One caller decides about a partnership, the others
+// are told that there is nothing to decide. No record is lost, and each anchor matches the chain.
 func TestWritersRace(t *testing.T) {
 	tier.All(t)
 	db := database(t)
-	one := open(t, db, defaults)
-	two := openWithKeys(t, db, defaults, one.Keys, filepath.Join(t.TempDir(), "other.anchor"))
-	must(t, one, grant("ada", consent.StreamTemporary))
-	must(t, two, consent.Command{Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")})
-	var approved, told atomic.Int32
+	firstRegistry := open(t, db, defaults)
+	secondRegistry := openWithKeys(t, db, defaults, firstRegistry.Keys, filepath.Join(t.TempDir(), "other.anchor"))
+	mustExecute(t, firstRegistry, grant("ada", consent.StreamTemporary))
+	mustExecute(t, secondRegistry, consent.Command{Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")})
+	var approvedCount, rejectedCount atomic.Int32
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() {
-			r := []*Registry{one, two}[i%2]
+			r := []*Registry{firstRegistry, secondRegistry}[i%2]
 			_, err := r.Execute(t.Context(), consent.Command{
 				Action: consent.ActionDecide, Subject: "ada", Decision: consent.DecisionApprove, Caller: consent.Party{
 					Role: consent.RoleAgent, ID: fmt.Sprint("agent ", i)}})
 			switch {
 			case err == nil:
-				approved.Add(1)
+				approvedCount.Add(1)
 			case errors.As(err, new(*consent.ValidationError)):
-				told.Add(1)
+				rejectedCount.Add(1)
 			default:
 				t.Error(err)
 			}
 		})
 		wg.Go(func() {
-			r := []*Registry{one, two}[i%2]
+			r := []*Registry{firstRegistry, secondRegistry}[i%2]
 			if _, err := r.Execute(t.Context(), grant(fmt.Sprint("person ", i), consent.StreamTemporary)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if approved.Load() != 1 || told.Load() != 11 {
-		t.Errorf("%d approved it, %d were told", approved.Load(), told.Load())
+	if approvedCount.Load() != 1 || rejectedCount.Load() != 11 {
+		t.Errorf("%d approved it, %d were told", approvedCount.Load(), rejectedCount.Load())
 	}
-	if n, err := one.LastRecordNumber(t.Context()); err != nil || n != 2+1+12 {
+	if n, err := firstRegistry.LastRecordNumber(t.Context()); err != nil || n != 2+1+12 {
 		t.Errorf("%d records %v", n, err)
 	}
-	sound(t, one)
-	sound(t, two)
+	requireVerified(t, firstRegistry)
+	requireVerified(t, secondRegistry)
 }
 
-// The same change with the same key, many times at once, is done once; the key for something else is refused.
+// If the same change is sent many times at once with one request key, it is made once. Another change with that key is
+// refused.
 func TestDoubleSubmit(t *testing.T) {
 	r := open(t, database(t), defaults)
 	command := grant("ada", consent.StreamTemporary)
 	command.RequestKey = "form 12"
-	var fresh atomic.Int32
+	var newRecordCount atomic.Int32
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -79,93 +80,94 @@ func TestDoubleSubmit(t *testing.T) {
 				t.Errorf("%+v %v", out, err)
 			}
 			if !out.IsRepeated {
-				fresh.Add(1)
+				newRecordCount.Add(1)
 			}
 		})
 	}
 	wg.Wait()
-	if n, _ := r.LastRecordNumber(t.Context()); n != 1 || fresh.Load() != 1 {
-		t.Errorf("%d records, %d made", n, fresh.Load())
+	if n, _ := r.LastRecordNumber(t.Context()); n != 1 || newRecordCount.Load() != 1 {
+		t.Errorf("%d records, %d made", n, newRecordCount.Load())
 	}
 	command.Stream = consent.StreamAnonymous
 	if _, err := r.Execute(t.Context(), command); !errors.As(err, new(*consent.ConflictError)) {
 		t.Errorf("%v, want a ConflictError", err)
 	}
-	other := grant("bob", consent.StreamTemporary)
-	other.RequestKey = "form 12"
-	if out := must(t, r, other); out.IsRepeated {
+	otherCommand := grant("bob", consent.StreamTemporary)
+	otherCommand.RequestKey = "form 12"
+	if out := mustExecute(t, r, otherCommand); out.IsRepeated {
 		t.Error("another subject's key counts")
 	}
-	sound(t, r)
+	requireVerified(t, r)
 }
 
-// cutting is a connection that breaks when a commit has been sent, before the answer: as when a server is restarted.
-type cutting struct {
+// cutConn is a connection that breaks after a commit is sent, before the answer, as when the server restarts.
+type cutConn struct {
 	net.Conn
-	cut  *atomic.Int32
-	dead *atomic.Bool
+	commitsToCut *atomic.Int32
+	isClosed     *atomic.Bool
 }
 
-func (c cutting) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte("commit\x00")) && c.cut.Add(-1) >= 0 {
-		c.dead.Store(true)
+func (c cutConn) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("commit\x00")) && c.commitsToCut.Add(-1) >= 0 {
+		c.isClosed.Store(true)
 	}
 	return c.Conn.Write(b)
 }
 
-func (c cutting) Read(b []byte) (int, error) {
-	if c.dead.Load() {
-		_, _ = c.Conn.Read(b) // it was committed
+func (c cutConn) Read(b []byte) (int, error) {
+	if c.isClosed.Load() {
+		_, _ = c.Conn.Read(b) // the server has committed
 		_ = c.Close()
 		return 0, io.ErrUnexpectedEOF
 	}
 	return c.Conn.Read(b)
 }
 
-// What was committed and not answered is found again; nothing is done twice, erasures included.
+// If a commit's answer is lost, the retry finds its record. Nothing is done twice, erasures included.
 func TestCommitsWithoutAnswer(t *testing.T) {
 	db := database(t)
-	sane := open(t, db, defaults)
-	r := openWithKeys(t, db, defaults, sane.Keys, sane.Anchor)
-	var cut atomic.Int32
+	unbrokenRegistry := open(t, db, defaults)
+	r := openWithKeys(t, db, defaults, unbrokenRegistry.Keys, unbrokenRegistry.Anchor)
+	var commitsToCut atomic.Int32
 	dial := r.Connect.DialFunc
 	r.Connect.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
-		return cutting{c, &cut, new(atomic.Bool)}, err
+		return cutConn{c, &commitsToCut, new(atomic.Bool)}, err
 	}
 	for i, command := range []consent.Command{
 		grant("ada", consent.StreamTemporary), {Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")}, {
 			Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")},
 		{Action: consent.ActionErase, Subject: "ada", Caller: subject("ada")},
 	} {
-		cut.Store(1)
+		commitsToCut.Store(1)
 		out, err := r.Execute(t.Context(), command)
 		if err != nil || !out.IsRepeated || out.RecordNumber != int64(i+1) {
 			t.Errorf("%s: %+v %v", command.Action, out, err)
 		}
 	}
-	sound(t, sane)
+	requireVerified(t, unbrokenRegistry)
 }
 
-// Sessions are ended at random while many write: every call is answered, and has one record.
+// Server sessions are ended at random while many callers write. Every call succeeds in the end, and has exactly one
+// record.
 func TestSessionsEndMidCall(t *testing.T) {
 	tier.All(t)
 	db := database(t)
 	r := open(t, db, defaults)
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	answered := make(chan struct{}, 40)
+	stop, killerDone := make(chan struct{}), make(chan struct{})
+	answeredCalls := make(chan struct{}, 40)
 	killer := db.Connect(t, "postgres")
 	go func() {
-		defer close(stopped)
+		defer close(killerDone)
 		for {
 			select {
 			case <-stop:
 				return
 			case <-time.After(60 * time.Millisecond):
-				select { // on a slow machine too some calls come through
+				select { // on a slow machine, too, some calls succeed
 				case <-stop:
 					return
-				case <-answered:
+				case <-answeredCalls:
 				}
 				_, _ = killer.Exec(context.Background(),
 					"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgconsent "+
@@ -180,50 +182,50 @@ func TestSessionsEndMidCall(t *testing.T) {
 				if _, err := r.Execute(t.Context(), grant(fmt.Sprintf("person %d %d", w, i), consent.StreamTemporary)); err != nil {
 					t.Error(err)
 				}
-				answered <- struct{}{}
+				answeredCalls <- struct{}{}
 			}
 		})
 	}
 	wg.Wait()
 	close(stop)
-	<-stopped
+	<-killerDone
 	if n, err := r.LastRecordNumber(t.Context()); err != nil || n != 40 {
 		t.Errorf("%d records %v", n, err)
 	}
-	sound(t, r)
+	requireVerified(t, r)
 }
 
-// clock sets the registry's clock back, by an interval.
-func clock(t *testing.T, conn *pgx.Conn, back string) {
+// setClockBack sets the clock that the registry's functions use, an interval back.
+func setClockBack(t *testing.T, conn *pgx.Conn, interval string) {
 	t.Helper()
 	if _, err := conn.Exec(t.Context(),
 		"CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ "+
-			"SELECT clock_timestamp() - interval '"+back+"' $$", pgx.QueryExecModeSimpleProtocol); err != nil {
+			"SELECT clock_timestamp() - interval '"+interval+"' $$", pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// While the clock is behind the last record, nothing is granted or renewed, and everything is withdrawn.
+// While the clock is behind the last record, nothing is granted or renewed. Withdrawals work.
 func TestClockGoesBack(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	first := must(t, r, grant("ada", consent.StreamTemporary))
+	first := mustExecute(t, r, grant("ada", consent.StreamTemporary))
 	conn := db.Connect(t, "postgres")
-	behind := func() time.Duration {
+	clockLag := func() time.Duration {
 		t.Helper()
-		seen, err := r.Inspect(t.Context())
+		inspection, err := r.Inspect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return seen.ClockLag
+		return inspection.ClockLag
 	}
-	for _, back := range []string{"0", "-1 hour"} {
-		if clock(t, conn, back); behind() != 0 {
-			t.Errorf("a clock set back by %s is said to be %v behind the last record", back, behind())
+	for _, interval := range []string{"0", "-1 hour"} {
+		if setClockBack(t, conn, interval); clockLag() != 0 {
+			t.Errorf("a clock set back by %s is said to be %v behind the last record", interval, clockLag())
 		}
 	}
-	clock(t, conn, "1 hour")
-	if b := behind(); b < 50*time.Minute || b > time.Hour {
+	setClockBack(t, conn, "1 hour")
+	if b := clockLag(); b < 50*time.Minute || b > time.Hour {
 		t.Errorf("a clock set back by an hour is said to be %v behind the last record", b)
 	}
 	for _, command := range []consent.Command{grant("bob", consent.StreamTemporary), grant("ada", consent.StreamTemporary),
@@ -235,26 +237,26 @@ func TestClockGoesBack(t *testing.T) {
 	if n, _ := r.LastRecordNumber(t.Context()); n != 1 {
 		t.Errorf("%d records", n)
 	}
-	must(t, r, consent.Command{Action: consent.ActionNoteReport, Subject: "ada", Caller: subject("ada")})
-	out := must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
+	mustExecute(t, r, consent.Command{Action: consent.ActionNoteReport, Subject: "ada", Caller: subject("ada")})
+	out := mustExecute(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
 	if out.RecordedAt.Before(first.RecordedAt) {
 		t.Error("records go back in time")
 	}
-	x, anchored := exported(t, r)
+	x, anchored := exportRegistry(t, r)
 	if found := Check(x, r.Keys, &anchored); len(found) > 0 {
 		t.Error(found)
 	}
 }
 
-// Without its anchor the registry grants nothing, and withdraws all the same.
+// If the anchor cannot be read or written, the registry grants nothing, but records withdrawals.
 func TestAnchorCannotBeWritten(t *testing.T) {
-	for name, spoil := range map[string]func(t *testing.T, anchor string){
+	for name, breakAnchor := range map[string]func(t *testing.T, anchor string){
 		"no folder": func(t *testing.T, anchor string) {
 			if err := os.RemoveAll(filepath.Dir(anchor)); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"no room": func(t *testing.T, anchor string) { // what is to be written cannot be
+		"no room": func(t *testing.T, anchor string) { // the new anchor file cannot be written
 			if err := os.Mkdir(anchor+".new", 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -267,9 +269,9 @@ func TestAnchorCannotBeWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, database(t), defaults)
-			must(t, r, grant("ada", consent.StreamTemporary))
-			must(t, r, grant("bob", consent.StreamTemporary))
-			spoil(t, r.Anchor)
+			mustExecute(t, r, grant("ada", consent.StreamTemporary))
+			mustExecute(t, r, grant("bob", consent.StreamTemporary))
+			breakAnchor(t, r.Anchor)
 			var e *AnchorError
 			if _, err := r.Execute(t.Context(), grant("eve", consent.StreamTemporary)); !errors.As(err, &e) || e.IsRecorded {
 				t.Errorf("%v, want an AnchorError", err)
@@ -289,125 +291,127 @@ func TestAnchorCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A crash between commit and anchor leaves the anchor one behind, which is no tampering; the next change moves it on.
+// After a crash between the commit and the anchor, the anchor is one record behind. That is not reported as tampering,
+// and the next change updates it.
 func TestCrashBeforeTheAnchor(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.StreamTemporary))
+	mustExecute(t, r, grant("ada", consent.StreamTemporary))
 	before, err := os.ReadFile(r.Anchor)
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, r, grant("bob", consent.StreamTemporary))
+	mustExecute(t, r, grant("bob", consent.StreamTemporary))
 	if err := os.WriteFile(r.Anchor, before, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(r.Anchor+".new", []byte("half a"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sound(t, r)
-	must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "bob", Caller: subject("bob")})
-	sound(t, r)
+	requireVerified(t, r)
+	mustExecute(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "bob", Caller: subject("bob")})
+	requireVerified(t, r)
 	if report, _ := r.Verify(t.Context()); report.AnchoredRecord != 3 {
 		t.Errorf("%+v", report)
 	}
-	// Another anchor's entry is not lost.
-	other := openWithKeys(t, db, defaults, r.Keys, r.Anchor)
-	other.Database = "copy"
-	must(t, other, grant("eve", consent.StreamTemporary))
-	sound(t, r)
-	sound(t, other)
+	// A second registry may use the same anchor file. Neither loses its entry.
+	otherRegistry := openWithKeys(t, db, defaults, r.Keys, r.Anchor)
+	otherRegistry.Database = "copy"
+	mustExecute(t, otherRegistry, grant("eve", consent.StreamTemporary))
+	requireVerified(t, r)
+	requireVerified(t, otherRegistry)
 }
 
-// A proxy that meets a registry for the first time looks at all of it before it builds on it.
+// A proxy without an anchor verifies the whole registry before its first grant.
 func TestFirstUseChecksTheWholeRegistry(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	lived(t, r)
+	fillRegistry(t, r)
 	conn := db.Connect(t, "postgres")
 	if _, err := conn.Exec(t.Context(),
 		"ALTER TABLE pgconsent.consent_record DISABLE TRIGGER USER; UPDATE pgconsent.consent_record SET purposes "+
 			"= '{all}' WHERE number = 2; ALTER TABLE pgconsent.consent_record ENABLE TRIGGER USER"); err != nil {
 		t.Fatal(err)
 	}
-	late := openWithKeys(t, db, defaults, r.Keys, filepath.Join(t.TempDir(), "late.anchor"))
-	if _, err := late.Execute(t.Context(), grant("new", consent.StreamTemporary)); !errors.As(err, new(*TamperedError)) {
+	newProxyRegistry := openWithKeys(t, db, defaults, r.Keys, filepath.Join(t.TempDir(), "late.anchor"))
+	if _, err := newProxyRegistry.Execute(t.Context(), grant("new", consent.StreamTemporary)); !errors.As(err, new(*TamperedError)) {
 		t.Errorf("%v, want a TamperedError", err)
 	}
-	out, err := late.Execute(t.Context(), consent.Command{Action: consent.ActionRevoke, Subject: "person 1",
+	out, err := newProxyRegistry.Execute(t.Context(), consent.Command{Action: consent.ActionRevoke, Subject: "person 1",
 		Caller: subject("person 1")})
 	if err != nil || out.Tampered == nil || out.Consent.State != consent.StateWithdrawn {
 		t.Errorf("%+v %v", out, err)
 	}
-	// A key file of somebody else's grants nothing either.
-	foreign, err := parseKeys([]byte("1 " + fmt.Sprintf("%064x", 9)))
+	// A proxy with another key file grants nothing either.
+	foreignKeys, err := parseKeys([]byte("1 " + fmt.Sprintf("%064x", 9)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	thief := openWithKeys(t, db, defaults, foreign, filepath.Join(t.TempDir(), "thief.anchor"))
-	if _, err := thief.Execute(t.Context(), grant("new", consent.StreamTemporary)); !errors.As(err, new(*TamperedError)) {
+	foreignRegistry := openWithKeys(t, db, defaults, foreignKeys, filepath.Join(t.TempDir(), "thief.anchor"))
+	if _, err := foreignRegistry.Execute(t.Context(), grant("new", consent.StreamTemporary)); !errors.As(err, new(*TamperedError)) {
 		t.Errorf("%v, want a TamperedError", err)
 	}
 }
 
-// As time passes, an unanswered request lapses, a consent gets one warning before it expires, and then it ends.
+// As time passes, an undecided request lapses, and a consent gets one warning before it expires.
 func TestDueCommands(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
-	sweep := func() (did []consent.Action) {
+	sweep := func() (actions []consent.Action) {
 		t.Helper()
-		due, err := r.DueCommands(t.Context(), 100)
+		dueCommands, err := r.DueCommands(t.Context(), 100)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, command := range due {
-			if out := must(t, r, command); out.RecordNumber > 0 {
-				did = append(did, command.Action)
+		for _, command := range dueCommands {
+			if out := mustExecute(t, r, command); out.RecordNumber > 0 {
+				actions = append(actions, command.Action)
 			}
 		}
-		return did
+		return actions
 	}
-	clock(t, conn, "30 days")
-	must(t, r, grant("ada", consent.StreamTemporary))
-	must(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")})
+	setClockBack(t, conn, "30 days")
+	mustExecute(t, r, grant("ada", consent.StreamTemporary))
+	mustExecute(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")})
 	for _, step := range []struct {
-		back string
-		want string
+		interval string
+		want     string
 	}{{"30 days", "[]"}, {"27 days", "[lapse]"}, {"18 days", "[warn]"}, {"17 days", "[]"}, {"16 days", "[expire]"}, {"0 days", "[]"}} {
-		clock(t, conn, step.back)
+		setClockBack(t, conn, step.interval)
 		if got := fmt.Sprint(sweep()); got != step.want {
-			t.Errorf("%s ago: %s, want %s", step.back, got, step.want)
+			t.Errorf("%s ago: %s, want %s", step.interval, got, step.want)
 		}
 	}
 }
 
-// A consent that has run out ends before it is given again; the answer says what stands after both.
+// If an expired consent is granted again, its expiry is recorded first. The result describes the state after both
+// records.
 func TestResultAfterExpiryAndGrant(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
-	clock(t, conn, "30 days")
-	must(t, r, grant("ada", consent.StreamTemporary))
-	clock(t, conn, "0")
-	out := must(t, r, grant("ada", consent.StreamTemporary))
-	stands, now, err := r.CurrentRecord(t.Context(), consent.Key{Subject: "ada", Grantee: "*", Scope: "*"})
-	if err != nil || !stands.IsActiveAt(now) {
-		t.Fatalf("%+v %v", stands, err)
+	setClockBack(t, conn, "30 days")
+	mustExecute(t, r, grant("ada", consent.StreamTemporary))
+	setClockBack(t, conn, "0")
+	out := mustExecute(t, r, grant("ada", consent.StreamTemporary))
+	currentRecord, now, err := r.CurrentRecord(t.Context(), consent.Key{Subject: "ada", Grantee: "*", Scope: "*"})
+	if err != nil || !currentRecord.IsActiveAt(now) {
+		t.Fatalf("%+v %v", currentRecord, err)
 	}
-	if out.RecordNumber != 3 || out.Consent.State != consent.StateGiven || !out.Consent.ExpiresAt.Equal(stands.ExpiresAt) {
-		t.Errorf("the answer is %+v, but %+v stands", out, stands)
+	if out.RecordNumber != 3 || out.Consent.State != consent.StateGiven || !out.Consent.ExpiresAt.Equal(currentRecord.ExpiresAt) {
+		t.Errorf("the answer is %+v, but %+v stands", out, currentRecord)
 	}
 }
 
-// To verify everything may take longer than a call goes on trying; where the database is away it says so, and speaks of
-// no change.
+// Verifying everything may take longer than a call retries. If the database cannot be reached, the error says so, and
+// claims nothing about a change.
 func TestSlowVerify(t *testing.T) {
 	tier.All(t)
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.StreamTemporary))
-	sound(t, r)
+	mustExecute(t, r, grant("ada", consent.StreamTemporary))
+	requireVerified(t, r)
 	r.RetryFor = 500 * time.Millisecond
 	conn := db.Connect(t, "postgres")
 	if _, err := conn.Exec(t.Context(), "BEGIN; LOCK TABLE pgconsent.consent_guardian"); err != nil {
@@ -419,18 +423,19 @@ func TestSlowVerify(t *testing.T) {
 		_, err := conn.Exec(context.Background(), "COMMIT")
 		released <- err
 	}()
-	sound(t, r)
+	requireVerified(t, r)
 	if err := <-released; err != nil {
 		t.Fatal(err)
 	}
-	away := *r.Connect
-	away.Host, away.Fallbacks = t.TempDir(), nil
-	other, err := Open(Config{Connect: &away, Database: "app", Keys: r.Keys, Anchor: r.Anchor, RetryFor: 200 * time.Millisecond})
+	unreachableConfig := *r.Connect
+	unreachableConfig.Host, unreachableConfig.Fallbacks = t.TempDir(), nil
+	otherRegistry, err := Open(Config{Connect: &unreachableConfig, Database: "app", Keys: r.Keys, Anchor: r.Anchor,
+		RetryFor: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
-	if _, err := other.Verify(t.Context()); err == nil || strings.Contains(err.Error(), "change") {
+	defer otherRegistry.Close()
+	if _, err := otherRegistry.Verify(t.Context()); err == nil || strings.Contains(err.Error(), "change") {
 		t.Errorf("away: %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Where the server has no connection to spare a call goes on trying for its time, and says so then: nothing was begun.
+// If the server has no free connection, a call retries for its time. Its error then says that no change was begun.
 func TestServerWithoutFreeConnections(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -20,14 +20,15 @@ func TestServerWithoutFreeConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = super.Exec(t.Context(), "DROP ROLE "+role) }()
-	full := r.Connect.Copy()
-	full.User, full.Password = role, "role-password"
-	other, err := Open(Config{Connect: full, Database: "app", Keys: r.Keys, Anchor: r.Anchor, RetryFor: 200 * time.Millisecond})
+	limitedConfig := r.Connect.Copy()
+	limitedConfig.User, limitedConfig.Password = role, "role-password"
+	otherRegistry, err := Open(Config{Connect: limitedConfig, Database: "app", Keys: r.Keys, Anchor: r.Anchor,
+		RetryFor: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
-	_, err = other.Execute(t.Context(), grant("ada", "TEMPORARY"))
+	defer otherRegistry.Close()
+	_, err = otherRegistry.Execute(t.Context(), grant("ada", "TEMPORARY"))
 	var e *sqlstate.Error
 	if !errors.As(err, &e) || e.Code != sqlstate.TooManyConnections || e.Hint == "" {
 		t.Errorf("a full server: %v", err)

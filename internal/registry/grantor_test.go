@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// The grantor of a record is the subject or a guardian, whose will it says, and nobody where somebody else or the clock
-// acted.
+// The grantor in a record is the subject or guardian whose decision it is. It is empty if somebody else or the clock
+// caused the record.
 func TestGrantorOfRecords(t *testing.T) {
 	r := open(t, database(t), defaults)
 	owner, sean := consent.Party{Role: consent.RoleController, ID: "owner"}, consent.Party{Role: consent.RoleGuardian, ID: "sean"}
@@ -44,18 +44,18 @@ func TestGrantorOfRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
+	recordCount := 0
 	for _, rec := range history {
 		grantor, ok := want[rec.Number]
 		if ok {
-			seen++
+			recordCount++
 		}
 		if ok && rec.Grantor != grantor || rec.Grantor != "" && rec.Grantor != "ada" && rec.Grantor != "sean" {
 			t.Errorf("record %d, %s by %s: its grantor is %q, want %q", rec.Number, rec.Event, rec.RecordedBy.Role, rec.Grantor,
 				grantor)
 		}
 	}
-	if seen < len(commands)-1 {
-		t.Errorf("%d of %d records were looked at", seen, len(commands))
+	if recordCount < len(commands)-1 {
+		t.Errorf("%d of %d records were looked at", recordCount, len(commands))
 	}
 }

@@ -15,7 +15,7 @@ func (r *Registry) Guardians(ctx context.Context, subject string) ([]string, err
 	return r.readGuardianTable(ctx, "guardian", "subject", subject)
 }
 
-// Wards returns the subjects of whom somebody is the guardian, sorted by name.
+// Wards returns the subjects whose guardian is the given person, sorted by name.
 func (r *Registry) Wards(ctx context.Context, guardian string) ([]string, error) {
 	return r.readGuardianTable(ctx, "subject", "guardian", guardian)
 }
@@ -34,13 +34,13 @@ func (r *Registry) readGuardianTable(ctx context.Context, resultColumn, conditio
 		if err != nil {
 			return databaseError("look guardians up", err)
 		}
-		var one string
+		var foundName string
 		var e recordEntry
-		if _, err = pgx.ForEachRow(rows, append([]any{&one}, e.fields()...), func() error {
+		if _, err = pgx.ForEachRow(rows, append([]any{&foundName}, e.fields()...), func() error {
 			if reason := e.findProblem(r.Keys, id); reason != "" {
 				return newTamperedError(reason)
 			}
-			out = append(out, one)
+			out = append(out, foundName)
 			return nil
 		}); err != nil && !errors.As(err, new(*TamperedError)) {
 			return databaseError("look guardians up", err)

@@ -22,9 +22,9 @@ const forceSeqScans = `SELECT set_config('enable_' || s, 'off', true)
 // lookUpBatch is the number of rows that one statement looks up.
 const lookUpBatch = 10_000
 
-// indexFindings looks up every row of the registry through the indexes that policies and commands use. An index that
-// contradicts its table (a collation that changed with the machine's libraries, a restored file, an index that was
-// invalid during a write) can hide a withdrawal from readers. Reading the table alone would not show that.
+// checkIndexes looks up every row of the registry through the indexes that policies and commands use. An index may
+// contradict its table: after a change of a library's collation, a restored file, or a write while it was invalid. It
+// can then hide a withdrawal from readers, which reading only the table would not show.
 func indexFindings(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	out, err := checkIndexes(ctx, tx, x)
 	var pg *pgconn.PgError
@@ -37,7 +37,7 @@ func indexFindings(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error)
 
 func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	var out []Finding
-	astray := func(name string) {
+	addFinding := func(name string) {
 		out = append(out, Finding{0, "the index " +
 			name + " does not lead to the rows of its table: REINDEX INDEX pgconsent." + name})
 	}
@@ -45,48 +45,49 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 		return nil, databaseError("verify the indexes of the consent registry", err)
 	}
 	// Each statement counts the rows that are not found, or are found with other contents.
-	look := func(name, sql string, n int, columns func(from, to int) []any) error {
+	countMissing := func(name, sql string, n int, columns func(from, end int) []any) error {
 		for from := 0; from < n; from += lookUpBatch {
 			var problems int
 			if err := tx.QueryRow(ctx, sql, columns(from, min(from+lookUpBatch, n))...).Scan(&problems); err != nil {
 				return databaseError("verify the indexes of the consent registry", err)
 			}
 			if problems > 0 {
-				astray(name)
+				addFinding(name)
 				return nil
 			}
 		}
 		return nil
 	}
-	current := func(from, to int) []any {
+	currentColumns := func(from, end int) []any {
 		var subjects, grantees, scopes []string
 		var numbers []int64
-		for _, f := range x.current[from:to] {
+		for _, f := range x.current[from:end] {
 			subjects, grantees, scopes, numbers = append(subjects, f.Subject), append(grantees,
 				f.Grantee), append(scopes, f.Scope), append(numbers, f.Number)
 		}
 		return []any{subjects, grantees, scopes, numbers}
 	}
-	guardians := func(from, to int) []any {
-		var subjects, guardians []string
+	guardianColumns := func(from, end int) []any {
+		var subjects, guardianColumns []string
 		var numbers []int64
-		for _, g := range x.guardians[from:to] {
-			subjects, guardians, numbers = append(subjects, g.Subject), append(guardians, g.Guardian), append(numbers, g.Number)
+		for _, g := range x.guardians[from:end] {
+			subjects, guardianColumns, numbers = append(subjects, g.Subject), append(guardianColumns,
+				g.Guardian), append(numbers, g.Number)
 		}
-		return []any{subjects, guardians, numbers}
+		return []any{subjects, guardianColumns, numbers}
 	}
-	people := func(from, to int) []any {
+	subjectColumns := func(from, end int) []any {
 		var refs []uuid
 		var names []*string
-		for _, p := range x.subjects[from:to] {
+		for _, p := range x.subjects[from:end] {
 			refs, names = append(refs, p.Reference), append(names, p.Name)
 		}
 		return []any{refs, names}
 	}
-	records := func(from, to int) []any {
+	recordColumnValues := func(from, end int) []any {
 		var numbers []int64
 		var hashes [][]byte
-		for _, e := range x.entries[from:to] {
+		for _, e := range x.entries[from:end] {
 			numbers, hashes = append(numbers, e.Number), append(hashes, e.Hash)
 		}
 		return []any{numbers, hashes}
@@ -95,43 +96,43 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 	for _, e := range x.entries {
 		numberByReference[e.Subject]++
 	}
-	written := func(from, to int) []any {
+	outboxRows := func(from, end int) []any {
 		var refs []uuid
 		var counts []int64
-		for _, p := range x.subjects[from:to] {
+		for _, p := range x.subjects[from:end] {
 			refs, counts = append(refs, p.Reference), append(counts, numberByReference[p.Reference])
 		}
 		return []any{refs, counts}
 	}
-	for _, one := range []struct {
+	for _, lookup := range []struct {
 		name, sql string
 		n         int
-		columns   func(from, to int) []any
+		columns   func(from, end int) []any
 	}{
 		{"consent_current_pkey", `SELECT count(*)
 			FROM unnest($1::text[], $2::text[], $3::text[], $4::int8[]) AS k (subject, grantee, scope, number) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.number = k.number) AS same FROM pgconsent.consent_current AS t
 			WHERE t.subject = k.subject AND t.grantee = k.grantee AND t.scope = k.scope) AS f
-			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.current), current},
+			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.current), currentColumns},
 		{"consent_guardian_pkey", `SELECT count(*)
 			FROM unnest($1::text[], $2::text[], $3::int8[]) AS k (subject, guardian, number) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.number = k.number) AS same FROM pgconsent.consent_guardian AS t
 			WHERE t.subject = k.subject AND t.guardian = k.guardian) AS f
-			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.guardians), guardians},
+			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.guardians), guardianColumns},
 		{"subject_pkey", `SELECT count(*) FROM unnest($1::uuid[], $2::text[]) AS k (ref, name) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.subject IS NOT DISTINCT FROM k.name) AS same FROM pgconsent.subject AS t WHERE t.ref = k.ref) AS f
-			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.subjects), people},
+			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.subjects), subjectColumns},
 		{"subject_subject_key", `SELECT count(*) FROM unnest($1::uuid[], $2::text[]) AS k (ref, name) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.ref = k.ref) AS same FROM pgconsent.subject AS t WHERE t.subject = k.name) AS f
-			WHERE k.name IS NOT NULL AND (f.n <> 1 OR f.same IS NOT TRUE)`, len(x.subjects), people},
+			WHERE k.name IS NOT NULL AND (f.n <> 1 OR f.same IS NOT TRUE)`, len(x.subjects), subjectColumns},
 		{"consent_record_pkey", `SELECT count(*) FROM unnest($1::int8[], $2::bytea[]) AS k (number, hash) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.hash = k.hash) AS same FROM pgconsent.consent_record AS t WHERE t.number = k.number) AS f
-			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.entries), records},
+			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.entries), recordColumnValues},
 		{"consent_record_subject", `SELECT count(*) FROM unnest($1::uuid[], $2::int8[]) AS k (ref, n) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.subject = k.ref) AS same FROM pgconsent.consent_record AS t WHERE t.subject = k.ref) AS f
-			WHERE f.n <> k.n OR NOT f.same`, len(x.subjects), written},
+			WHERE f.n <> k.n OR NOT f.same`, len(x.subjects), outboxRows},
 	} {
-		if err := look(one.name, one.sql, one.n, one.columns); err != nil {
+		if err := countMissing(lookup.name, lookup.sql, lookup.n, lookup.columns); err != nil {
 			return out, err
 		}
 	}
@@ -166,7 +167,7 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 	}
 	for i, p := range partial {
 		if found[0][i] != found[1][i] {
-			astray(p.name)
+			addFinding(p.name)
 		}
 	}
 	return out, nil

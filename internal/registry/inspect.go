@@ -37,17 +37,17 @@ func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 		if err != nil {
 			return databaseError("read the last consent record", err)
 		}
-		last, err := pgx.CollectRows(rows, scanEntry)
+		lastEntries, err := pgx.CollectRows(rows, scanEntry)
 		if err != nil {
 			return databaseError("read the last consent record", err)
 		}
-		if len(last) > 0 {
-			out.LastRecord = last[0].Number
-			if reason := last[0].findProblem(r.Keys, id); reason != "" {
+		if len(lastEntries) > 0 {
+			out.LastRecord = lastEntries[0].Number
+			if reason := lastEntries[0].findProblem(r.Keys, id); reason != "" {
 				found(reason)
 			}
-			if behind := last[0].RecordedAt.Sub(now); behind > clockSlack {
-				out.ClockLag = behind
+			if lag := lastEntries[0].RecordedAt.Sub(now); lag > clockSlack {
+				out.ClockLag = lag
 			}
 		}
 		out.NoAnchor = !ok && out.LastRecord > 0

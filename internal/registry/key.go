@@ -61,7 +61,7 @@ func (k Keys) keyByNumber(number int32) (derivedKeys, bool) {
 		k.reloadIfChanged()
 	}
 	s, ok := k.byNumber[number]
-	if until, leaving := k.retiredKeys[number]; leaving && time.Now().After(until) {
+	if until, isRetired := k.retiredKeys[number]; isRetired && time.Now().After(until) {
 		delete(k.byNumber, number)
 		delete(k.retiredKeys, number)
 		ok = false
@@ -85,22 +85,22 @@ func (r *keyRing) reloadIfChanged() {
 		info.Size() == r.fileInfo.Size() {
 		return
 	}
-	next, err := LoadKeys(r.path)
+	newKeys, err := LoadKeys(r.path)
 	if err != nil {
 		return
 	}
 	for number, s := range r.byNumber {
-		if _, ok := next.byNumber[number]; ok {
+		if _, ok := newKeys.byNumber[number]; ok {
 			continue
 		}
 		if until, ok := r.retiredKeys[number]; !ok {
-			next.retiredKeys[number] = time.Now().Add(retiredKeyLifetime)
+			newKeys.retiredKeys[number] = time.Now().Add(retiredKeyLifetime)
 		} else {
-			next.retiredKeys[number] = until
+			newKeys.retiredKeys[number] = until
 		}
-		next.byNumber[number] = s
+		newKeys.byNumber[number] = s
 	}
-	r.fileInfo, r.byNumber, r.newest, r.retiredKeys = info, next.byNumber, next.newest, next.retiredKeys
+	r.fileInfo, r.byNumber, r.newest, r.retiredKeys = info, newKeys.byNumber, newKeys.newest, newKeys.retiredKeys
 }
 
 // derivedKeys has the keys that are derived from one key of the file, for separate uses.
@@ -120,7 +120,7 @@ const keyFileHeader = "# pgconsent consent key: number and 32 bytes. Keep a copy
 	"without it consent records prove nothing and erase nothing.\n"
 
 // MakeKey writes a new key file with mode 0600, unless there is one, and reports whether it did.
-func MakeKey(path string) (made bool, err error) {
+func MakeKey(path string) (isCreated bool, err error) {
 	if _, err := os.Stat(path); err == nil {
 		return false, nil
 	}
@@ -144,7 +144,7 @@ func MakeKey(path string) (made bool, err error) {
 	return true, syncDir(filepath.Dir(path))
 }
 
-// LoadKeys reads a key file, which nobody else may read.
+// LoadKeys reads a key file. It refuses a file that other users may read.
 func LoadKeys(path string) (Keys, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -188,7 +188,7 @@ func parseKeys(text []byte) (Keys, error) {
 		if err != nil || hexErr != nil || id < 1 || len(key) != 32 {
 			return Keys{}, fmt.Errorf("line %d is not a number and 32 bytes in hex", n)
 		}
-		if _, twice := k.byNumber[int32(id)]; twice {
+		if _, isDuplicate := k.byNumber[int32(id)]; isDuplicate {
 			return Keys{}, fmt.Errorf("line %d: key %d is there twice", n, id)
 		}
 		k.byNumber[int32(id)] = deriveKeys(key)

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// Who only reads notices as well that a key was taken out of the file, and lets it go a minute later.
+// A process that only reads the registry also notices that a key was removed from the key file, and forgets the key
+// after a minute.
 func TestReadersDropRetiredKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "consent.key")
 	line := func(number, digit string) string { return number + " " + strings.Repeat(digit, 64) + "\n" }
-	write := func(text string) {
+	writeKeyFile := func(text string) {
 		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -20,12 +21,12 @@ func TestReadersDropRetiredKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(line("1", "a") + line("2", "b"))
+	writeKeyFile(line("1", "a") + line("2", "b"))
 	k, err := LoadKeys(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(line("2", "b"))
+	writeKeyFile(line("2", "b"))
 	k.checkedAt = time.Now().Add(-time.Hour)
 	if _, ok := k.keyByNumber(1); !ok {
 		t.Error("what is being read may have been made with it")
@@ -34,8 +35,8 @@ func TestReadersDropRetiredKeys(t *testing.T) {
 	if !ok {
 		t.Fatal("it was not noticed")
 	}
-	if left := time.Until(until); left > retiredKeyLifetime {
-		t.Errorf("it stays for %v", left)
+	if remaining := time.Until(until); remaining > retiredKeyLifetime {
+		t.Errorf("it stays for %v", remaining)
 	}
 	k.retiredKeys[1] = time.Now().Add(-time.Second)
 	if _, ok := k.keyByNumber(1); ok {

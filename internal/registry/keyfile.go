@@ -71,8 +71,8 @@ func UseNextKey(path string) error {
 	})
 }
 
-// RetireOlderKeys removes the older keys from the file, if nothing in any of the registries that use it needs them.
-// Nobody may change a registry meanwhile. If one is needed, the error is an *KeyInUseError.
+// RetireOlderKeys removes the older keys from the file, unless one of the registries that use the file still needs one.
+// No other process may change a registry meanwhile. If a key is needed, the error is a *KeyInUseError.
 func RetireOlderKeys(ctx context.Context, path string, registries []*Registry) error {
 	for _, r := range registries {
 		tx, release, err := r.lockRegistry(ctx)

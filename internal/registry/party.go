@@ -109,8 +109,8 @@ func (w *recordWriter) readSituation(ctx context.Context, tx pgx.Tx, key consent
 	return s, nil
 }
 
-// isGuardian tells whether the records say that somebody is a guardian of the subject. An altered record makes nobody a
-// guardian.
+// isGuardian tells whether the records say that a party is a guardian of the subject. If the record was altered, it
+// returns an error.
 func (w *recordWriter) isGuardian(ctx context.Context, tx pgx.Tx, subject, guardian party) (bool, error) {
 	var e recordEntry
 	err := e.scan(tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+` WHERE subject = $1
@@ -156,9 +156,9 @@ func (w *recordWriter) lastConsent(ctx context.Context, tx pgx.Tx, key consent.K
 
 // untrustedConsent is a consent whose records cannot be trusted: it is taken for active, so that its end is recorded
 // and all older data are void.
-func untrustedConsent(key consent.Key, recorded consent.Consent) consent.Consent {
-	c := consent.Consent{Key: key, State: consent.StateGiven, Stream: recorded.Stream, Categories: []string{},
-		Purposes: []string{}, VoidBefore: recorded.VoidBefore}
+func untrustedConsent(key consent.Key, recordedConsent consent.Consent) consent.Consent {
+	c := consent.Consent{Key: key, State: consent.StateGiven, Stream: recordedConsent.Stream, Categories: []string{},
+		Purposes: []string{}, VoidBefore: recordedConsent.VoidBefore}
 	if c.Stream == "" && key.Grantee == consent.AnyGrantee && key.Scope == consent.AnyScope {
 		c.Stream = consent.StreamTemporary
 	}

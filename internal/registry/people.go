@@ -23,9 +23,9 @@ type PeopleFilter struct {
 	PageSize int            // the number of subjects on a page
 }
 
-// People returns a page of the subjects that the registry knows, sorted by id; more tells whether there are others
+// People returns a page of the subjects that the registry knows, sorted by id; hasMore tells whether there are others
 // after them. It reads the table of current consents, not the records.
-func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, more bool, now time.Time, err error) {
+func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, hasMore bool, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, clock time.Time) error {
 		now = clock
 		rows, err := tx.Query(ctx, `
@@ -43,22 +43,22 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 		}
 		var c consent.Consent
 		var state, stream string
-		var givenAt, expires, due, decay *time.Time
+		var givenAt, expires, dueAt, decay *time.Time
 		_, err = pgx.ForEachRow(rows, []any{&c.Subject, &c.Grantee, &c.Scope, &state, &stream, &c.Categories,
-			&c.Purposes, &c.RequestedCategories, &givenAt, &expires, &due, &decay}, func() error {
+			&c.Purposes, &c.RequestedCategories, &givenAt, &expires, &dueAt, &decay}, func() error {
 			if len(out) == 0 || out[len(out)-1].Subject != c.Subject {
 				if len(out) == f.PageSize {
-					more = true
+					hasMore = true
 					return nil
 				}
 				out = append(out, Person{Subject: c.Subject})
 			}
-			one := c
-			one.State, one.Stream = consent.State(state), consent.Stream(stream)
-			one.GivenAt, one.ExpiresAt = timeOrZero(givenAt), timeOrZero(expires)
-			one.DueAt, one.DecayFrom = timeOrZero(due), timeOrZero(decay)
-			last := &out[len(out)-1]
-			last.Consents = append(last.Consents, one)
+			newest := c
+			newest.State, newest.Stream = consent.State(state), consent.Stream(stream)
+			newest.GivenAt, newest.ExpiresAt = timeOrZero(givenAt), timeOrZero(expires)
+			newest.DueAt, newest.DecayFrom = timeOrZero(dueAt), timeOrZero(decay)
+			lastPerson := &out[len(out)-1]
+			lastPerson.Consents = append(lastPerson.Consents, newest)
 			c.Categories, c.Purposes, c.RequestedCategories = nil, nil, nil
 			return nil
 		})
@@ -67,5 +67,5 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 		}
 		return nil
 	})
-	return out, more, now, err
+	return out, hasMore, now, err
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/builtin"
 )
 
-// What a superuser puts into pg_catalog in the place of what our functions call is found; what is elsewhere, or called
-// otherwise, takes no name of ours over and is nobody's business.
+// Verify finds a function, operator or cast that a superuser has put into pg_catalog, if it can replace one that
+// pgconsent's functions call. It ignores those in other schemas or of other names.
 func TestPlantedCatalogObjectsAreFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.StreamTemporary))
-	sound(t, r)
+	mustExecute(t, r, grant("ada", consent.StreamTemporary))
+	requireVerified(t, r)
 	conn := db.Connect(t, "postgres")
 	const sha256 = "FUNCTION pg_catalog.sha256(bytea) RETURNS bytea IMMUTABLE STRICT "
 	for sql, found := range map[string]bool{
@@ -72,8 +72,7 @@ func TestPlantedCatalogObjectsAreFound(t *testing.T) {
 	}
 }
 
-// A reference of the audit's is nobody else's: the table takes new ones, and lets them go, and refuses the rest to
-// everybody.
+// Audit references can be added to their table and forgotten. Every other change is refused, for every role.
 func TestAuditReferencesCannotBeChanged(t *testing.T) {
 	db := database(t)
 	conn := db.Connect(t, "postgres")
@@ -89,8 +88,8 @@ func TestAuditReferencesCannotBeChanged(t *testing.T) {
 			t.Errorf("not refused: %s", sql)
 		}
 	}
-	var forgotten bool
-	if err := conn.QueryRow(t.Context(), "SELECT pgconsent.audit_forget('ada')").Scan(&forgotten); err != nil || !forgotten {
-		t.Errorf("forgotten: %v, %v", forgotten, err)
+	var isForgotten bool
+	if err := conn.QueryRow(t.Context(), "SELECT pgconsent.audit_forget('ada')").Scan(&isForgotten); err != nil || !isForgotten {
+		t.Errorf("forgotten: %v, %v", isForgotten, err)
 	}
 }

@@ -40,11 +40,11 @@ func (r *Registry) readSnapshot(ctx context.Context, isLong bool,
 // CurrentRecord returns the last record of a key, and the database's time. The error for a key without records is a
 // *consent.NotFoundError.
 func (r *Registry) CurrentRecord(ctx context.Context, key consent.Key) (consent.Record, time.Time, error) {
-	all, now, err := r.CurrentOfSubject(ctx, key.Subject)
+	current, now, err := r.CurrentOfSubject(ctx, key.Subject)
 	if err != nil {
 		return consent.Record{}, now, err
 	}
-	for _, rec := range all {
+	for _, rec := range current {
 		if rec.Key == key {
 			return rec, now, nil
 		}
@@ -95,16 +95,16 @@ func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject,
 	if err != nil {
 		return nil, databaseError("read consent records", err)
 	}
-	opened := make([]recordDetails, len(entries))
+	details := make([]recordDetails, len(entries))
 	var refs []string
 	for i, e := range entries {
 		if reason := e.findProblem(r.Keys, id); reason != "" {
 			return nil, newTamperedError(reason)
 		}
-		if opened[i], err = p.openDetails(id, e.Number, e.Sealed); err != nil {
+		if details[i], err = p.openDetails(id, e.Number, e.Sealed); err != nil {
 			return nil, newTamperedError(err.Error())
 		}
-		refs = append(refs, opened[i].Grantor, opened[i].RecordedByRef, opened[i].Guardian)
+		refs = append(refs, details[i].Grantor, details[i].RecordedByRef, details[i].Guardian)
 		if e.Grantee != nil {
 			refs = append(refs, hex.EncodeToString(e.Grantee[:]))
 		}
@@ -121,7 +121,7 @@ func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject,
 	}
 	out := make([]consent.Record, len(entries))
 	for i, e := range entries {
-		d := opened[i]
+		d := details[i]
 		key := consent.Key{Subject: p.name, Grantee: consent.AnyGrantee, Scope: d.Scope}
 		if e.Grantee != nil {
 			key.Grantee = name(hex.EncodeToString(e.Grantee[:]))
@@ -138,7 +138,7 @@ func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject,
 	return out, nil
 }
 
-// ErasedName stands in place of the name of an erased person.
+// ErasedName is shown instead of the name of an erased person.
 const ErasedName = "(erased)"
 
 func scanEntry(row pgx.CollectableRow) (recordEntry, error) {

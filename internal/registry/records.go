@@ -29,12 +29,12 @@ func (r *Registry) Records(ctx context.Context, after int64, limit int) (out []c
 			State   string
 			Stream  *string
 		}
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[found])
+		foundRecords, err := pgx.CollectRows(rows, pgx.RowToStructByPos[found])
 		if err != nil {
 			return databaseError("read consent records", err)
 		}
 		recordsBySubject := map[string][]int64{}
-		for _, f := range all {
+		for _, f := range foundRecords {
 			if f.Subject != nil {
 				recordsBySubject[*f.Subject] = append(recordsBySubject[*f.Subject], f.Number)
 				continue

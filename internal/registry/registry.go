@@ -32,9 +32,9 @@ type Config struct {
 type Registry struct {
 	Config
 
-	mu     sync.Mutex
-	idle   []*pgx.Conn
-	closed bool
+	mu        sync.Mutex
+	idleConns []*pgx.Conn
+	closed    bool
 }
 
 // Open returns a registry, which connects when it is first used.
@@ -67,19 +67,19 @@ func (r *Registry) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
-	for _, c := range r.idle {
+	for _, c := range r.idleConns {
 		_ = c.Close(context.Background())
 	}
-	r.idle = nil
+	r.idleConns = nil
 }
 
 const maxIdleConns = 4
 
 func (r *Registry) connect(ctx context.Context) (*pgx.Conn, error) {
 	r.mu.Lock()
-	if n := len(r.idle); n > 0 {
-		c := r.idle[n-1]
-		r.idle = r.idle[:n-1]
+	if n := len(r.idleConns); n > 0 {
+		c := r.idleConns[n-1]
+		r.idleConns = r.idleConns[:n-1]
 		r.mu.Unlock()
 		return c, nil
 	}
@@ -89,9 +89,9 @@ func (r *Registry) connect(ctx context.Context) (*pgx.Conn, error) {
 
 func (r *Registry) release(conn *pgx.Conn) {
 	r.mu.Lock()
-	keep := !r.closed && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I' && len(r.idle) < maxIdleConns
+	keep := !r.closed && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I' && len(r.idleConns) < maxIdleConns
 	if keep {
-		r.idle = append(r.idle, conn)
+		r.idleConns = append(r.idleConns, conn)
 	}
 	r.mu.Unlock()
 	if !keep {
@@ -116,7 +116,7 @@ func (r *Registry) tryWithConnection(callContext context.Context, isLong bool, u
 	if isLong {
 		attemptContext = callContext
 	}
-	var last error
+	var lastError error
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		conn, err := r.connect(ctx)
 		if err == nil {
@@ -126,16 +126,17 @@ func (r *Registry) tryWithConnection(callContext context.Context, isLong bool, u
 		if err == nil || !isTransient(err) {
 			return err
 		}
-		if last == nil || ctx.Err() == nil {
-			last = err
+		if lastError == nil || ctx.Err() == nil {
+			lastError = err
 		}
 		select {
 		case <-ctx.Done():
 			// a server that has no room for a connection has begun nothing
-			if full := sqlstate.LoginFailedError(r.Connect.User, last); full.Code == sqlstate.TooManyConnections {
-				return full
+			if loginError := sqlstate.LoginFailedError(r.Connect.User,
+				lastError); loginError.Code == sqlstate.TooManyConnections {
+				return loginError
 			}
-			return unavailableError(last)
+			return unavailableError(lastError)
 		case <-time.After(wait):
 		}
 	}
@@ -153,9 +154,9 @@ func isTransient(err error) bool {
 		}
 		return false
 	}
-	var ours *sqlstate.Error
-	var named consent.Named
-	if errors.As(err, &ours) || errors.As(err, &named) {
+	var ownError *sqlstate.Error
+	var namedError consent.Named
+	if errors.As(err, &ownError) || errors.As(err, &namedError) {
 		return false
 	}
 	var connect *pgconn.ConnectError

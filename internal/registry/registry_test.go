@@ -17,13 +17,13 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// plan installs the base alone, with the rights of the control role.
-type plan struct{}
+// basePlan is a migration plan that installs only the base, with the rights of the control role.
+type basePlan struct{}
 
-func (plan) Hash() string          { return "none" }
-func (plan) PolicyVersion() string { return "none" }
+func (basePlan) Hash() string          { return "none" }
+func (basePlan) PolicyVersion() string { return "none" }
 
-func (plan) Objects(f migrations.Found) []migrations.Object {
+func (basePlan) Objects(f migrations.Found) []migrations.Object {
 	o := migrations.Object{Identity: "rights of the control role", MakeStatements: []migrations.Statement{
 		{SQL: "GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control", Why: "test"},
 		{SQL: fmt.Sprintf(`REVOKE TEMPORARY, CREATE ON DATABASE %q FROM PUBLIC`, f.Database), Why: "test"},
@@ -40,17 +40,17 @@ func (plan) Objects(f migrations.Found) []migrations.Object {
 func database(t testing.TB) *pgtest.DB {
 	t.Helper()
 	return pgtest.Template(t, "registry", func(ctx context.Context, conn *pgx.Conn) error {
-		return migrations.Up(ctx, conn, migrations.Options{}, plan{})
+		return migrations.Up(ctx, conn, migrations.Options{}, basePlan{})
 	})
 }
 
-// open makes a registry on a database of its own.
+// open returns a registry on a database of its own.
 func open(t testing.TB, db *pgtest.DB, s consent.Settings) *Registry {
 	t.Helper()
 	dir := t.TempDir()
 	key := filepath.Join(dir, "consent.key")
-	if made, err := MakeKey(key); err != nil || !made {
-		t.Fatal(made, err)
+	if isCreated, err := MakeKey(key); err != nil || !isCreated {
+		t.Fatal(isCreated, err)
 	}
 	keys, err := LoadKeys(key)
 	if err != nil {
@@ -81,7 +81,7 @@ func grant(id string, s consent.Stream) consent.Command {
 	return consent.Command{Action: consent.ActionGrant, Subject: id, Stream: s, Caller: subject(id), Interface: "test"}
 }
 
-func must(t testing.TB, r *Registry, c consent.Command) Result {
+func mustExecute(t testing.TB, r *Registry, c consent.Command) Result {
 	t.Helper()
 	out, err := r.Execute(t.Context(), c)
 	if err != nil {
@@ -90,8 +90,8 @@ func must(t testing.TB, r *Registry, c consent.Command) Result {
 	return out
 }
 
-// sound fails if the registry does not verify.
-func sound(t testing.TB, r *Registry) {
+// requireVerified fails the test if the registry does not verify.
+func requireVerified(t testing.TB, r *Registry) {
 	t.Helper()
 	report, err := r.Verify(t.Context())
 	if err != nil {
@@ -108,23 +108,23 @@ func TestLifecycleOfASubject(t *testing.T) {
 	if _, _, err := r.CurrentOfSubject(t.Context(), ada); !errors.As(err, new(*consent.NotFoundError)) {
 		t.Fatalf("got %v, want a NotFoundError", err)
 	}
-	out := must(t, r, grant(ada, consent.StreamTemporary))
+	out := mustExecute(t, r, grant(ada, consent.StreamTemporary))
 	if out.RecordNumber != 1 || out.Consent.State != consent.StateGiven ||
 		out.Consent.ExpiresAt.Sub(out.RecordedAt).Round(time.Hour) != 14*24*time.Hour {
 		t.Errorf("%+v", out)
 	}
-	must(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: ada, Caller: subject(ada), Reason: "we work together"})
+	mustExecute(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: ada, Caller: subject(ada), Reason: "we work together"})
 	questions, err := r.PendingPartnerships(t.Context())
 	if err != nil || len(questions) != 1 || questions[0].Subject != ada {
 		t.Fatalf("%+v %v", questions, err)
 	}
 	decide := consent.Command{Action: consent.ActionDecide, Subject: ada, Decision: consent.DecisionApprove,
 		Caller: consent.Party{Role: consent.RoleAgent, ID: "chat"}}
-	if out := must(t, r, decide); out.Consent.Stream != consent.StreamPartnered || !out.Consent.ExpiresAt.IsZero() {
+	if out := mustExecute(t, r, decide); out.Consent.Stream != consent.StreamPartnered || !out.Consent.ExpiresAt.IsZero() {
 		t.Errorf("%+v", out)
 	}
-	must(t, r, consent.Command{Action: consent.ActionDegrade, Subject: ada, Stream: consent.StreamAnonymous, Caller: subject(ada)})
-	must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: ada, Caller: subject(ada)})
+	mustExecute(t, r, consent.Command{Action: consent.ActionDegrade, Subject: ada, Stream: consent.StreamAnonymous, Caller: subject(ada)})
+	mustExecute(t, r, consent.Command{Action: consent.ActionRevoke, Subject: ada, Caller: subject(ada)})
 	history, err := r.History(t.Context(), ada)
 	if err != nil {
 		t.Fatal(err)
@@ -140,5 +140,5 @@ func TestLifecycleOfASubject(t *testing.T) {
 		history[4].State != consent.StateWithdrawn {
 		t.Errorf("%v", events)
 	}
-	sound(t, r)
+	requireVerified(t, r)
 }

@@ -71,8 +71,8 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, total int)) er
 	if len(report.Findings) > 0 {
 		return newTamperedError(report.Findings[0].String())
 	}
-	// Wait for the writers in progress, which may have begun with an older key: consent_open locks the registry's row as
-	// every writer does. Later writers use the newest key of the file.
+	// Wait for the writers in progress, which may have begun with an older key: consent_open locks the registry's row
+	// as every writer does. Later writers use the newest key of the file.
 	if err := r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "SELECT FROM pgconsent.consent_open()"); err != nil {
 			return databaseError("wait for other changes of consent", err)
@@ -81,18 +81,18 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, total int)) er
 	}); err != nil {
 		return err
 	}
-	all, err := r.OlderKeyUse(ctx)
+	olderUse, err := r.OlderKeyUse(ctx)
 	if err != nil {
 		return err
 	}
-	done, total := 0, all.Subjects+all.Records
-	tell := func(n int) {
+	done, total := 0, olderUse.Subjects+olderUse.Records
+	reportProgress := func(n int) {
 		if done += n; progress != nil {
 			progress(min(done, total), total)
 		}
 	}
 	for _, step := range []func(context.Context, pgx.Tx, uuid) (int, error){r.rewrapKeys, r.replaceMACs} {
-		for more := true; more && ctx.Err() == nil; {
+		for hasMore := true; hasMore && ctx.Err() == nil; {
 			err := r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 				return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 					var id uuid
@@ -100,9 +100,9 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, total int)) er
 						return databaseError("change the consent key", err)
 					}
 					n, err := step(ctx, tx, id)
-					more = n > 0
+					hasMore = n > 0
 					if err == nil {
-						tell(n)
+						reportProgress(n)
 					}
 					return err
 				})
@@ -130,7 +130,7 @@ func (r *Registry) rewrapKeys(ctx context.Context, tx pgx.Tx, id uuid) (int, err
 	var p subjectRow
 	var digest []byte
 	var refs []uuid
-	var olds, news [][]byte
+	var oldKeys, newKeys [][]byte
 	var problems error
 	_, err = pgx.ForEachRow(rows, []any{&p.Reference, &p.Name, &p.Key, &p.PseudonymKey, &p.ErasedAt, &digest},
 		func() error {
@@ -139,11 +139,12 @@ func (r *Registry) rewrapKeys(ctx context.Context, tx pgx.Tx, id uuid) (int, err
 				problems = newTamperedError(err.Error())
 				return problems
 			}
-			next := party{reference: p.Reference, key: key, pseudonymKey: p.PseudonymKey}
-			if next.pseudonymKey == nil {
-				next.pseudonymKey = digest
+			rewrapped := party{reference: p.Reference, key: key, pseudonymKey: p.PseudonymKey}
+			if rewrapped.pseudonymKey == nil {
+				rewrapped.pseudonymKey = digest
 			}
-			refs, olds, news = append(refs, p.Reference), append(olds, p.Key), append(news, r.Keys.wrap(id, next))
+			refs, oldKeys, newKeys = append(refs, p.Reference), append(oldKeys, p.Key), append(newKeys,
+				r.Keys.wrap(id, rewrapped))
 			p, digest = subjectRow{}, nil
 			return nil
 		})
@@ -157,7 +158,8 @@ func (r *Registry) rewrapKeys(ctx context.Context, tx pgx.Tx, id uuid) (int, err
 		return 0, nil
 	}
 	var n int
-	if err := tx.QueryRow(ctx, "SELECT pgconsent.consent_rewrap($1, $2, $3)", refs, olds, news).Scan(&n); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT pgconsent.consent_rewrap($1, $2, $3)", refs, oldKeys,
+		newKeys).Scan(&n); err != nil {
 		return 0, databaseError("wrap keys anew", err)
 	}
 	return len(refs), nil // people who were erased meanwhile are not selected again

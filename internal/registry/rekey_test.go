@@ -18,8 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// keyed is a registry with its key file.
-func keyed(t *testing.T, db *pgtest.DB) (r *Registry, key string) {
+// openWithKeyFile returns a registry and the path of its key file.
+func openWithKeyFile(t *testing.T, db *pgtest.DB) (r *Registry, key string) {
 	t.Helper()
 	key = filepath.Join(t.TempDir(), "consent.key")
 	if _, err := MakeKey(key); err != nil {
@@ -37,29 +37,31 @@ func openKeyed(t *testing.T, db *pgtest.DB, key, anchor string) *Registry {
 	return openWithKeys(t, db, defaults, keys, anchor)
 }
 
-// peopled gives a registry people of every kind: with a guardian, a grantee, a withdrawal, and one who was erased.
-func peopled(t *testing.T, r *Registry, n int) {
+// addPeople adds people of every kind to a registry: with a guardian, with a grantee, with a withdrawal, and one who is
+// erased.
+func addPeople(t *testing.T, r *Registry, n int) {
 	t.Helper()
 	for i := range n {
-		must(t, r, grant(fmt.Sprintf("p%d", i), consent.StreamTemporary))
+		mustExecute(t, r, grant(fmt.Sprintf("p%d", i), consent.StreamTemporary))
 	}
-	must(t, r, consent.Command{Action: consent.ActionAppoint, Subject: "dog", Guardian: "sean", Caller: consent.Party{Role: consent.RoleController, ID: "c"}})
-	must(t, r, consent.Command{Action: consent.ActionGrant, Subject: "dog", Grantee: "vet", Scope: "ctx:health",
+	mustExecute(t, r, consent.Command{Action: consent.ActionAppoint, Subject: "dog", Guardian: "sean",
+		Caller: consent.Party{Role: consent.RoleController, ID: "c"}})
+	mustExecute(t, r, consent.Command{Action: consent.ActionGrant, Subject: "dog", Grantee: "vet", Scope: "ctx:health",
 		Caller: consent.Party{Role: consent.RoleGuardian, ID: "sean"}})
-	must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "p0", Caller: subject("p0")})
-	must(t, r, consent.Command{Action: consent.ActionErase, Subject: "p1", Caller: subject("p1")})
+	mustExecute(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "p0", Caller: subject("p0")})
+	mustExecute(t, r, consent.Command{Action: consent.ActionErase, Subject: "p1", Caller: subject("p1")})
 }
 
-// told is what has to stay as it is: pseudonyms, and the histories of people.
-func told(t *testing.T, r *Registry, conn *pgx.Conn) string {
+// recordedState returns the data that must stay the same: pseudonyms, and people's histories.
+func recordedState(t *testing.T, r *Registry, conn *pgx.Conn) string {
 	t.Helper()
 	var out string
 	if err := conn.QueryRow(t.Context(),
 		"SELECT string_agg(subject || '=' || pgconsent.pseudonym(subject, subject), ' ' ORDER BY subject) FROM pgconsent.subject").Scan(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, who := range []string{"p0", "p2", "dog"} {
-		history, err := r.History(t.Context(), who)
+	for _, subjectID := range []string{"p0", "p2", "dog"} {
+		history, err := r.History(t.Context(), subjectID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,15 +70,15 @@ func told(t *testing.T, r *Registry, conn *pgx.Conn) string {
 	return out
 }
 
-// The key is changed: what is recorded, pseudonyms and erasures stay, the registry holds, and the old key is needed for
-// nothing.
+// After the key is changed, records, pseudonyms and erasures are the same, and the registry verifies. The old key is no
+// longer needed.
 func TestRekey(t *testing.T) {
 	db := database(t)
-	running, key := keyed(t, db) // a proxy that is not started again
+	runningRegistry, key := openWithKeyFile(t, db) // a proxy that runs all the time
 	conn := db.Connect(t, "postgres")
-	peopled(t, running, 5)
-	before := told(t, running, conn)
-	old, err := os.ReadFile(key)
+	addPeople(t, runningRegistry, 5)
+	before := recordedState(t, runningRegistry, conn)
+	oldKeyText, err := os.ReadFile(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,42 +89,43 @@ func TestRekey(t *testing.T) {
 		if f, err := ReadKeyFile(key); err != nil || f.SigningKey != round-1 || f.NextKey != round || len(f.OlderKeys) != 0 {
 			t.Fatalf("%+v, %v", f, err)
 		}
-		must(t, running, grant(fmt.Sprintf("with a key that is not used yet %d", round), consent.StreamTemporary))
-		if o, err := running.OlderKeyUse(t.Context()); err != nil || !o.IsZero() {
+		mustExecute(t, runningRegistry, grant(fmt.Sprintf("with a key that is not used yet %d", round), consent.StreamTemporary))
+		if o, err := runningRegistry.OlderKeyUse(t.Context()); err != nil || !o.IsZero() {
 			t.Fatalf("a key that is not used leaves %+v, %v", o, err)
 		}
 		if err := UseNextKey(key); err != nil {
 			t.Fatal(err)
 		}
-		must(t, running, grant(fmt.Sprintf("with the new key %d", round), consent.StreamTemporary))
-		sound(t, running)
-		r := openKeyed(t, db, key, running.Anchor)
+		mustExecute(t, runningRegistry, grant(fmt.Sprintf("with the new key %d", round), consent.StreamTemporary))
+		requireVerified(t, runningRegistry)
+		r := openKeyed(t, db, key, runningRegistry.Anchor)
 		var in *KeyInUseError
 		if err := RetireOlderKeys(t.Context(), key, []*Registry{r}); !errors.As(err, &in) || in.Use.Subjects == 0 || in.Use.Records == 0 {
 			t.Fatalf("a key that is needed was given up: %v", err)
 		}
-		last := 0
-		if err := r.Rekey(t.Context(), func(done, of int) { last = of - done }); err != nil || last != 0 {
-			t.Fatal(err, last)
+		remaining := 0
+		if err := r.Rekey(t.Context(), func(doneCount, totalCount int) { remaining = totalCount - doneCount }); err != nil || remaining != 0 {
+			t.Fatal(err, remaining)
 		}
-		sound(t, running)
+		requireVerified(t, runningRegistry)
 		if err := RetireOlderKeys(t.Context(), key, []*Registry{r}); err != nil {
 			t.Fatal(err)
 		}
 		if f, err := ReadKeyFile(key); err != nil || f.SigningKey != round || len(f.OlderKeys) != 0 || f.NextKey != 0 {
 			t.Fatalf("%+v, %v", f, err)
 		}
-		must(t, running, grant(fmt.Sprintf("after it %d", round), consent.StreamTemporary))
+		mustExecute(t, runningRegistry, grant(fmt.Sprintf("after it %d", round), consent.StreamTemporary))
 	}
 	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if text, err := os.ReadFile(key); err != nil || strings.Contains(string(text), strings.Fields(string(old[len(keyFileHeader):]))[1]) {
+	if text, err := os.ReadFile(key); err != nil || strings.Contains(string(text),
+		strings.Fields(string(oldKeyText[len(keyFileHeader):]))[1]) {
 		t.Errorf("the old key is in the file: %v", err)
 	}
-	fresh := openKeyed(t, db, key, running.Anchor)
-	sound(t, fresh)
-	after := told(t, fresh, conn)
+	registryWithNewKey := openKeyed(t, db, key, runningRegistry.Anchor)
+	requireVerified(t, registryWithNewKey)
+	after := recordedState(t, registryWithNewKey, conn)
 	pseudonyms := strings.SplitN(before, "\n", 2)
 	for _, p := range strings.Fields(pseudonyms[0]) {
 		if !strings.Contains(after, p) {
@@ -132,38 +135,38 @@ func TestRekey(t *testing.T) {
 	if !strings.HasSuffix(after, pseudonyms[1]) {
 		t.Errorf("what is told of people is another\n%s\nwas\n%s", after, pseudonyms[1])
 	}
-	if _, err := fresh.History(t.Context(), "p1"); !errors.As(err, new(*consent.NotFoundError)) {
+	if _, err := registryWithNewKey.History(t.Context(), "p1"); !errors.As(err, new(*consent.NotFoundError)) {
 		t.Errorf("who was erased is there again: %v", err)
 	}
-	must(t, fresh, consent.Command{Action: consent.ActionErase, Subject: "p2", Caller: subject("p2")})
-	var left int
+	mustExecute(t, registryWithNewKey, consent.Command{Action: consent.ActionErase, Subject: "p2", Caller: subject("p2")})
+	var remainingKeys int
 	if err := conn.QueryRow(t.Context(),
 		"SELECT count(*) FROM pgconsent.subject WHERE erased_at IS NOT NULL AND (key IS NOT NULL OR pseudonym_key IS "+
-			"NOT NULL)").Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d who were erased have something left: %v", left, err)
+			"NOT NULL)").Scan(&remainingKeys); err != nil || remainingKeys != 0 {
+		t.Errorf("%d who were erased have something left: %v", remainingKeys, err)
 	}
-	sound(t, fresh)
-	// Who has the old key alone can do nothing with what is there.
+	requireVerified(t, registryWithNewKey)
+	// With the old key alone, nothing in the registry can be read.
 	oldKey := filepath.Join(t.TempDir(), "old.key")
-	if err := os.WriteFile(oldKey, old, 0o600); err != nil {
+	if err := os.WriteFile(oldKey, oldKeyText, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stale := openKeyed(t, db, oldKey, filepath.Join(t.TempDir(), "anchor"))
-	if _, err := stale.History(t.Context(), "p0"); !errors.As(err, new(*TamperedError)) {
+	registryWithOldKey := openKeyed(t, db, oldKey, filepath.Join(t.TempDir(), "anchor"))
+	if _, err := registryWithOldKey.History(t.Context(), "p0"); !errors.As(err, new(*TamperedError)) {
 		t.Errorf("the old key opens a history: %v", err)
 	}
 }
 
-// What stands beside records and keys since is proved like them.
+// After a rekey, Verify also finds tampering with the new codes and the subjects' new keys.
 func TestTamperingAfterRekey(t *testing.T) {
 	db := database(t)
-	r, key := keyed(t, db)
-	peopled(t, r, 3)
+	r, key := openWithKeyFile(t, db)
+	addPeople(t, r, 3)
 	if err := errors.Join(AddNextKey(key), UseNextKey(key), r.Rekey(t.Context(), nil), RetireOlderKeys(t.Context(), key, []*Registry{r})); err != nil {
 		t.Fatal(err)
 	}
 	r = openKeyed(t, db, key, r.Anchor)
-	sound(t, r)
+	requireVerified(t, r)
 	conn := db.Connect(t, "postgres")
 	for _, change := range []string{
 		"DELETE FROM pgconsent.consent_code WHERE number = 2",
@@ -208,7 +211,7 @@ func TestTamperingAfterRekey(t *testing.T) {
 			}
 		}()
 	}
-	// By hand a key is changed for no other.
+	// A plain UPDATE cannot replace a subject's key.
 	for _, change := range []string{"key = key", "key = sha256(key)", "pseudonym_key = NULL",
 		"key = '\\x00000009' || substr(key, 5)", "key = '\\x00000001' || substr(key, 5)", "subject = 'x'"} {
 		if _, err := conn.Exec(t.Context(), "UPDATE pgconsent.subject SET "+
@@ -218,14 +221,15 @@ func TestTamperingAfterRekey(t *testing.T) {
 	}
 }
 
-// rekeying makes this test's process one that changes the key until it is killed.
-const rekeying = "PGCONSENT_REKEY"
+// rekeyVariable is an environment variable that makes this test's process change the key until it is killed.
+const rekeyVariable = "PGCONSENT_REKEY"
 
-// It is killed at any moment, while others change consent and erase; the next run goes on.
+// The rekeying process is killed at any moment, while others change consents and erase. The next run completes the
+// rekey.
 func TestKillWhileItRekeys(t *testing.T) {
 	tier.All(t)
-	if key := os.Getenv(rekeying); key != "" {
-		cfg, err := pgx.ParseConfig(os.Getenv(rekeying + "_DSN"))
+	if key := os.Getenv(rekeyVariable); key != "" {
+		cfg, err := pgx.ParseConfig(os.Getenv(rekeyVariable + "_DSN"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,8 +252,8 @@ func TestKillWhileItRekeys(t *testing.T) {
 		return
 	}
 	db := database(t)
-	running, key := keyed(t, db)
-	peopled(t, running, 60)
+	runningRegistry, key := openWithKeyFile(t, db)
+	addPeople(t, runningRegistry, 60)
 	conn := db.Connect(t, "postgres")
 	pseudonym := func() (out string) {
 		t.Helper()
@@ -261,46 +265,48 @@ func TestKillWhileItRekeys(t *testing.T) {
 	before, erased, finished := pseudonym(), 2, 0
 	for round := 0; round < 12 || finished == 0; round++ {
 		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		cmd.Env = append(os.Environ(), rekeying+"="+key, rekeying+"_DSN="+db.DSN("pgconsent_control", ""))
-		var said strings.Builder
-		cmd.Stdout, cmd.Stderr = &said, &said
+		cmd.Env = append(os.Environ(), rekeyVariable+"="+key, rekeyVariable+"_DSN="+db.DSN("pgconsent_control", ""))
+		var output strings.Builder
+		cmd.Stdout, cmd.Stderr = &output, &output
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		stop := time.After(time.Duration(20+37*round) * time.Millisecond)
+		exitResult := make(chan error, 1)
+		go func() { exitResult <- cmd.Wait() }()
+		killTimer := time.After(time.Duration(20+37*round) * time.Millisecond)
 		if round >= 12 {
-			stop = nil
+			killTimer = nil
 		}
 		for i, running2 := 0, true; running2; i++ {
 			select {
-			case err := <-ended:
+			case err := <-exitResult:
 				if err == nil {
 					finished++
-				} else if stop == nil {
-					t.Fatalf("%v\n%s", err, said.String())
+				} else if killTimer == nil {
+					t.Fatalf("%v\n%s", err, output.String())
 				}
 				running2 = false
-			case <-stop:
+			case <-killTimer:
 				_ = cmd.Process.Kill()
 			default:
-				must(t, running, grant(fmt.Sprintf("r%d.%d", round, i), consent.StreamTemporary))
+				mustExecute(t, runningRegistry, grant(fmt.Sprintf("r%d.%d", round, i), consent.StreamTemporary))
 				if i == 1 && erased < 50 {
-					must(t, running, consent.Command{Action: consent.ActionErase, Subject: fmt.Sprintf("p%d", erased), Caller: subject(fmt.Sprintf("p%d", erased))})
+					mustExecute(t, runningRegistry, consent.Command{Action: consent.ActionErase, Subject: fmt.Sprintf("p%d", erased),
+						Caller: subject(fmt.Sprintf("p%d", erased))})
 					erased++
 				}
 			}
 		}
-		sound(t, running)
+		requireVerified(t, runningRegistry)
 		if got := pseudonym(); got != before {
 			t.Fatalf("round %d: a pseudonym changed", round)
 		}
 	}
-	sound(t, openKeyed(t, db, key, running.Anchor))
-	var again int
+	requireVerified(t, openKeyed(t, db, key, runningRegistry.Anchor))
+	var pendingCount int
 	if err := conn.QueryRow(t.Context(),
-		"SELECT count(*) FROM pgconsent.subject WHERE subject = 'p1' OR erased_at IS NOT NULL AND key IS NOT NULL").Scan(&again); err != nil || again != 0 {
-		t.Errorf("%d who were erased are there again: %v", again, err)
+		"SELECT count(*) FROM pgconsent.subject WHERE subject = 'p1' OR erased_at IS NOT NULL AND key IS NOT NULL").Scan(&pendingCount); err != nil ||
+		pendingCount != 0 {
+		t.Errorf("%d who were erased are there again: %v", pendingCount, err)
 	}
 }

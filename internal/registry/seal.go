@@ -40,15 +40,15 @@ func (k Keys) wrap(registry uuid, p party) []byte {
 		encryptWith(s.wrapping[:], p.key, registry[:], p.reference[:], p.pseudonymKey)...)
 }
 
-func (k Keys) unwrap(registry, ref uuid, wrapped, pseudonymKey []byte) ([]byte, error) {
-	if len(wrapped) < 4 {
+func (k Keys) unwrap(registry, ref uuid, wrappedKey, pseudonymKey []byte) ([]byte, error) {
+	if len(wrappedKey) < 4 {
 		return nil, errors.New("the subject's key is not one")
 	}
-	s, ok := k.keyByNumber(int32(binary.BigEndian.Uint32(wrapped)))
+	s, ok := k.keyByNumber(int32(binary.BigEndian.Uint32(wrappedKey)))
 	if !ok {
 		return nil, errors.New("the subject's key is wrapped with a key that is not in the key file")
 	}
-	key, err := decryptWith(s.wrapping[:], wrapped[4:], registry[:], ref[:], pseudonymKey)
+	key, err := decryptWith(s.wrapping[:], wrappedKey[4:], registry[:], ref[:], pseudonymKey)
 	if err != nil || len(key) != 32 {
 		return nil, errors.New("the subject's key was changed, or wrapped with another key file")
 	}
@@ -73,8 +73,8 @@ type recordDetails struct {
 	Names map[string]nameProof `json:"names,omitempty"`
 }
 
-// nameProof is a MAC of a person's name under the person's own key: with the key it proves the name, and without it it
-// reveals nothing.
+// nameProof is a MAC of a person's name under the person's own key. Together with the key it proves the name; without
+// the key it reveals nothing.
 type nameProof string
 
 func (p party) proveName() nameProof {
@@ -108,8 +108,8 @@ func (p party) sealDetails(registry uuid, number int64, d recordDetails) ([]byte
 	return encryptWith(p.key, text, registry[:], p.reference[:], binary.BigEndian.AppendUint64(nil, uint64(number))), nil
 }
 
-func (p party) openDetails(registry uuid, number int64, sealed []byte) (recordDetails, error) {
-	text, err := decryptWith(p.key, sealed, registry[:], p.reference[:], binary.BigEndian.AppendUint64(nil,
+func (p party) openDetails(registry uuid, number int64, sealedDetails []byte) (recordDetails, error) {
+	text, err := decryptWith(p.key, sealedDetails, registry[:], p.reference[:], binary.BigEndian.AppendUint64(nil,
 		uint64(number)))
 	if err != nil {
 		return recordDetails{}, errors.New("the sealed details of the record cannot be decrypted")
@@ -128,12 +128,12 @@ func encryptWith(key, text []byte, additionalData ...[]byte) []byte {
 	return aead.Seal(nonce, nonce, text, lengthPrefixed(additionalData))
 }
 
-func decryptWith(key, sealed []byte, additionalData ...[]byte) ([]byte, error) {
+func decryptWith(key, sealedText []byte, additionalData ...[]byte) ([]byte, error) {
 	aead := newGCM(key)
-	if len(sealed) < aead.NonceSize() {
+	if len(sealedText) < aead.NonceSize() {
 		return nil, errors.New("too short")
 	}
-	return aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], lengthPrefixed(additionalData))
+	return aead.Open(nil, sealedText[:aead.NonceSize()], sealedText[aead.NonceSize():], lengthPrefixed(additionalData))
 }
 
 func newGCM(key []byte) cipher.AEAD {

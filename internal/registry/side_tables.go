@@ -7,18 +7,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// checkSideTables compares the tables beside the records with them: messages to users, subjects to be deleted, and the
-// progress of the sweeper. Messages are removed 30 days after they were sent, and erased subjects when their rows are
-// deleted: missing ones cannot be noticed after that. The control role can read these tables.
+// checkSideTables compares the other tables of the registry with the records: messages to users, subjects to be
+// deleted, and the progress of the sweeper. Messages are removed 30 days after they were sent, and erased subjects when
+// their rows are deleted: missing ones cannot be noticed after that. The control role can read these tables.
 func checkSideTables(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Finding, error) {
-	var readable bool
+	var isReadable bool
 	if err := tx.QueryRow(ctx, `SELECT count(*) = 5 AND bool_and(has_table_privilege(c.oid, 'SELECT'))
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'pgconsent'
-		AND c.relname IN ('outbox', 'sweep_erased', 'sweep_note', 'sweep_state', 'change')`).Scan(&readable); err != nil {
+		AND c.relname IN ('outbox', 'sweep_erased', 'sweep_note', 'sweep_state', 'change')`).Scan(&isReadable); err != nil {
 		return nil, databaseError("verify the tables beside the consent registry", err)
 	}
-	if !readable {
+	if !isReadable {
 		return []Finding{
 			{0, "the tables beside the records cannot be read: a table is missing, or a right was revoked " +
 				"(pgconsent migrate grants it)"}}, nil
@@ -69,18 +69,18 @@ func checkSideTables(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Find
 	if err != nil {
 		return nil, databaseError("verify the tables beside the consent registry", err)
 	}
-	notes, forged := NoteSigner{keys, id}, 0
+	notes, forgedCount := NoteSigner{keys, id}, 0
 	var subject, code string
 	if _, err := pgx.ForEachRow(rows, []any{&subject, &code}, func() error {
 		if _, ok := notes.Verify(subject, code); !ok {
-			forged++
+			forgedCount++
 		}
 		return nil
 	}); err != nil {
 		return nil, databaseError("verify the tables beside the consent registry", err)
 	}
-	if forged > 0 {
-		out = append(out, Finding{0, fmt.Sprintf("%d notes of deletions were not made by a sweep (sweep_note)", forged)})
+	if forgedCount > 0 {
+		out = append(out, Finding{0, fmt.Sprintf("%d notes of deletions were not made by a sweep (sweep_note)", forgedCount)})
 	}
 	return out, nil
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// What stands beside the records and is written by hand is found: messages that nobody sent, or that were taken away or
-// put off, deletions that nobody asked for or that no sweep has done, a sweep that never was.
+// Verify finds manual changes in the tables beside the records. Examples are messages that were forged, removed or
+// postponed, deletions that nobody requested or no sweep made, and a sweep that never ran.
 func TestTamperedSideTablesAreFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	for _, who := range []string{"ada", "bob"} {
-		must(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: who, Caller: subject(who)})
-		must(t, r, consent.Command{Action: consent.ActionDecide, Subject: who, Decision: consent.DecisionApprove,
+	for _, subjectID := range []string{"ada", "bob"} {
+		mustExecute(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: subjectID, Caller: subject(subjectID)})
+		mustExecute(t, r, consent.Command{Action: consent.ActionDecide, Subject: subjectID, Decision: consent.DecisionApprove,
 			Caller: consent.Party{Role: consent.RoleAgent, ID: "chat"}})
 	}
-	must(t, r, consent.Command{Action: consent.ActionErase, Subject: "bob", Caller: subject("bob")})
-	sound(t, r)
+	mustExecute(t, r, consent.Command{Action: consent.ActionErase, Subject: "bob", Caller: subject("bob")})
+	requireVerified(t, r)
 	conn := db.Connect(t, "postgres")
 	var messages int
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pgconsent.outbox").Scan(&messages); err != nil || messages != 1 {
@@ -31,7 +31,7 @@ func TestTamperedSideTablesAreFound(t *testing.T) {
 	const forge, unlock, lock = "INSERT INTO pgconsent.sweep_note (subject, what, code) VALUES ('ada', 'deleted', %s)",
 		"ALTER TABLE pgconsent.outbox DISABLE TRIGGER pgconsent_refuse; ",
 		"; ALTER TABLE pgconsent.outbox ENABLE ALWAYS TRIGGER pgconsent_refuse"
-	for _, change := range []struct{ do, undo string }{
+	for _, change := range []struct{ apply, undo string }{
 		{"CREATE TABLE kept AS TABLE pgconsent.outbox; " + unlock + "DELETE FROM pgconsent.outbox" + lock, "INSERT INTO pgconsent.outbox TABLE kept"},
 		{"UPDATE pgconsent.outbox SET next_at = 'infinity'", "UPDATE pgconsent.outbox SET next_at = now()"},
 		{fmt.Sprintf(forge, "NULL"), "DELETE FROM pgconsent.sweep_note"},
@@ -50,7 +50,7 @@ func TestTamperedSideTablesAreFound(t *testing.T) {
 		{"UPDATE pgconsent.sweep_state SET epoch = 1000", "UPDATE pgconsent.sweep_state SET epoch = 0"},
 		{"UPDATE pgconsent.sweep_state SET finished_at = now() + interval '1 day'", "UPDATE pgconsent.sweep_state SET finished_at = now()"},
 	} {
-		for _, sql := range []string{change.do, change.undo} {
+		for _, sql := range []string{change.apply, change.undo} {
 			if _, err := conn.Exec(t.Context(), sql); err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func TestTamperedSideTablesAreFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if found := len(report.Findings) > 0; found != (sql == change.do) {
+			if found := len(report.Findings) > 0; found != (sql == change.apply) {
 				t.Errorf("%s: %v", sql, report.Findings)
 			}
 		}
@@ -66,7 +66,7 @@ func TestTamperedSideTablesAreFound(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), fmt.Sprintf(forge, "'"+notes.Code("ada")+"'")); err != nil {
 		t.Fatal(err)
 	}
-	sound(t, r) // it is the sweeper's
+	requireVerified(t, r) // with the right code it counts as written by the sweeper
 	for _, sql := range []string{"DELETE FROM pgconsent.outbox", "TRUNCATE pgconsent.outbox"} {
 		if _, err := conn.Exec(t.Context(), sql); err == nil {
 			t.Errorf("not refused: %s", sql)

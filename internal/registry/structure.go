@@ -20,9 +20,9 @@ var structureFile []byte
 
 const generatedByMember = "//"
 
-// structureQuery is the query of everything in the database that protects records. That is tables with their columns,
-// constraints and indexes, triggers and whether they fire, functions with their bodies, and who may do more than read.
-// $1 is the control role. The owner of the schema is called owner, and so are the owners of its objects if they are the
+// structureQuery lists everything in the database that protects records: tables with their columns, constraints and
+// indexes, triggers and whether they fire, functions with their bodies, and all rights beyond reading. $1 is the
+// control role. The owner of the schema is listed as "owner", and so are the owners of its objects if they are the
 // same.
 const structureQuery = `
 WITH schema AS (

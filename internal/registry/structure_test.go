@@ -39,24 +39,24 @@ func TestStructureIsThatOfMigrate(t *testing.T) {
 	}
 }
 
-// How definitions are printed is a setting, and no tampering.
+// Settings change how PostgreSQL prints definitions. That is not reported as tampering.
 func TestPrintSettingsDoNotChangeTheStructure(t *testing.T) {
 	db := database(t)
 	first := open(t, db, defaults)
-	must(t, first, grant("ada", consent.StreamTemporary))
+	mustExecute(t, first, grant("ada", consent.StreamTemporary))
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), "ALTER DATABASE "+db.Name+" SET quote_all_identifiers = on"); err != nil {
 		t.Fatal(err)
 	}
-	sound(t, openWithKeys(t, db, defaults, first.Keys, first.Anchor))
+	requireVerified(t, openWithKeys(t, db, defaults, first.Keys, first.Anchor))
 }
 
-// What an owner or a superuser does to the schema is found, each by itself.
+// Verify finds each of these changes to the schema by an owner or a superuser.
 // seeds/001:188-190.
 func TestAlteredStructureIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", "TEMPORARY"))
-	sound(t, r)
+	mustExecute(t, r, grant("ada", "TEMPORARY"))
+	requireVerified(t, r)
 	conn := db.Connect(t, "postgres")
 	for _, alter := range []string{
 		"ALTER TABLE pgconsent.consent_record DISABLE TRIGGER pgconsent_refuse",
@@ -144,5 +144,5 @@ func TestAlteredStructureIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sound(t, r)
+	requireVerified(t, r)
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A superuser who takes the triggers off, tampers and puts them back leaves a structure that is right and a chain that
-// is not.
+// A superuser disables the triggers, tampers with a record, and enables the triggers again. The structure is right
+// then, but Verify finds that the chain is not.
 func TestTamperingBySuperuserIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	lived(t, r)
-	_, anchored := exported(t, r)
+	fillRegistry(t, r)
+	_, anchoredHead := exportRegistry(t, r)
 	conn := db.Connect(t, "postgres")
 	ctx := context.Background()
-	const off, on = "ALTER TABLE %s DISABLE TRIGGER USER", `DO $$ DECLARE t record; BEGIN
+	const disableTriggers, enableTriggers = "ALTER TABLE %s DISABLE TRIGGER USER", `DO $$ DECLARE t record; BEGIN
 		FOR t IN SELECT tgname, tgrelid::regclass AS rel FROM pg_trigger WHERE NOT tgisinternal AND tgrelid::regclass::text LIKE 'pgconsent.%' LOOP
 			EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.rel, t.tgname);
 		END LOOP; END $$`
@@ -52,7 +52,7 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 		"UPDATE pgconsent.subject SET key = (SELECT key FROM pgconsent.subject WHERE subject = 'person 2') WHERE subject = 'person 1'",
 		"UPDATE pgconsent.subject SET subject = 'person 7', key = '\\x00', erased_at = NULL WHERE erased_at IS NOT NULL",
 		"UPDATE pgconsent.consent_registry SET id = gen_random_uuid()",
-		"INSERT INTO pgconsent.consent_registry SELECT", // the one row
+		"INSERT INTO pgconsent.consent_registry SELECT", // the table has one row already
 		"UPDATE pgconsent.consent_current SET state = 'given', categories = '{ESSENTIAL}' WHERE state = 'withdrawn'",
 		"DELETE FROM pgconsent.consent_current WHERE subject = 'person 1'",
 		"UPDATE pgconsent.consent_current SET decay_from = now() - interval '3 days'",
@@ -70,21 +70,21 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Whole statements, one after the other, seen by the same transaction that the check reads.
+		// All statements run in the transaction in which the check reads.
 		var statements []string
 		for _, table := range tables {
-			statements = append(statements, fmt.Sprintf(off, table))
+			statements = append(statements, fmt.Sprintf(disableTriggers, table))
 		}
 		statements = append(statements, "SET LOCAL session_replication_role = replica",
-			tamper, "SET LOCAL session_replication_role = origin", on, "SET LOCAL search_path = pg_catalog")
-		failed := slices.ContainsFunc(statements, func(sql string) bool {
+			tamper, "SET LOCAL session_replication_role = origin", enableTriggers, "SET LOCAL search_path = pg_catalog")
+		hasFailed := slices.ContainsFunc(statements, func(sql string) bool {
 			_, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
 			if err != nil && sql != "INSERT INTO pgconsent.consent_registry SELECT" {
 				t.Errorf("%s: %v", sql, err)
 			}
 			return err != nil
 		})
-		if !failed {
+		if !hasFailed {
 			x, err := readExport(ctx, tx)
 			if errors.As(err, new(*unreadableError)) {
 				x, err = &Export{}, nil
@@ -99,7 +99,7 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 			if altered := compareStructure(now); len(altered) > 0 {
 				t.Errorf("%s: the structure was not put back: %v", tamper, altered)
 			}
-			if len(Check(x, r.Keys, &anchored)) == 0 {
+			if len(Check(x, r.Keys, &anchoredHead)) == 0 {
 				t.Errorf("not found: %s", tamper)
 			}
 		}
@@ -107,15 +107,15 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sound(t, r)
+	requireVerified(t, r)
 }
 
-// The roles of pgconsent, and everybody else, can change nothing but through the functions.
+// The roles of pgconsent, and all others, can change the tables only by the functions.
 // seeds/001:188-190.
 func TestNobodyWritesRecords(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.StreamTemporary))
+	mustExecute(t, r, grant("ada", consent.StreamTemporary))
 	for _, role := range []string{"pgconsent_control", "pgconsent_agent", "postgres"} {
 		conn := db.Connect(t, role)
 		for _, sql := range []string{
@@ -129,18 +129,19 @@ func TestNobodyWritesRecords(t *testing.T) {
 			}
 		}
 	}
-	sound(t, r)
+	requireVerified(t, r)
 }
 
-// What an index does not have is hidden from who looks through it, though the table is right.
+// A row that is missing from an index is invisible to a query that uses the index. Verify finds such an index, though
+// the table is right.
 func TestCorruptIndexesAreFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	lived(t, r)
-	sound(t, r)
+	fillRegistry(t, r)
+	requireVerified(t, r)
 	conn := db.Connect(t, "postgres")
 	for name, change := range map[string]string{
-		// Each writes new versions of rows, as they were, that the index is not told of.
+		// Each change rewrites rows with the same values, while the index does not follow.
 		"consent_current_pkey": "UPDATE pgconsent.consent_current SET expires_at = 'infinity' WHERE expires_at " +
 			"IS NULL; UPDATE pgconsent.consent_current SET expires_at = NULL WHERE expires_at = 'infinity'",
 		"consent_guardian_pkey": "UPDATE pgconsent.consent_guardian SET subject = subject || ' '; UPDATE " +
@@ -154,12 +155,12 @@ func TestCorruptIndexesAreFound(t *testing.T) {
 			"ALWAYS TRIGGER pgconsent_sweep, ENABLE ALWAYS TRIGGER zz_pgconsent_audit",
 		"outbox_next": "UPDATE pgconsent.outbox SET next_at = next_at - interval '1 second'",
 	} {
-		ready := func(is bool) string {
+		setIndexReady := func(isReady bool) string {
 			return fmt.Sprintf(
 				"SET allow_system_table_mods = on; UPDATE pg_catalog.pg_index SET indisready = %v WHERE "+
-					"indexrelid = 'pgconsent.%s'::regclass; RESET allow_system_table_mods", is, name)
+					"indexrelid = 'pgconsent.%s'::regclass; RESET allow_system_table_mods", isReady, name)
 		}
-		for _, sql := range []string{ready(false), change, ready(true)} {
+		for _, sql := range []string{setIndexReady(false), change, setIndexReady(true)} {
 			if _, err := conn.Exec(t.Context(), sql); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -177,6 +178,6 @@ func TestCorruptIndexesAreFound(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), "REINDEX INDEX pgconsent."+name); err != nil {
 			t.Fatal(err)
 		}
-		sound(t, r)
+		requireVerified(t, r)
 	}
 }

@@ -14,33 +14,34 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// lived is a registry in which much has happened.
-func lived(t testing.TB, r *Registry) {
+// fillRegistry fills a registry with records of every kind.
+func fillRegistry(t testing.TB, r *Registry) {
 	t.Helper()
 	agent := consent.Party{Role: consent.RoleAgent, ID: "chat"}
 	for i := range 8 {
 		id := fmt.Sprintf("person %d", i)
-		must(t, r, grant(id, consent.StreamTemporary))
-		must(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: id, Caller: subject(id)})
-		must(t, r, consent.Command{Action: consent.ActionDecide, Subject: id, Caller: agent,
+		mustExecute(t, r, grant(id, consent.StreamTemporary))
+		mustExecute(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: id, Caller: subject(id)})
+		mustExecute(t, r, consent.Command{Action: consent.ActionDecide, Subject: id, Caller: agent,
 			Decision: []consent.Decision{consent.DecisionApprove, consent.DecisionReject, consent.DecisionDefer}[i%3]})
-		must(t, r, consent.Command{Action: consent.ActionGrant, Subject: id, Grantee: "si:vet", Scope: "ctx:health", Purposes: []string{"care"}, Caller: subject(id)})
-		must(t, r, consent.Command{Action: consent.ActionAppoint, Subject: id, Guardian: "human:sean", Caller: consent.Party{Role: consent.RoleController,
+		mustExecute(t, r, consent.Command{Action: consent.ActionGrant, Subject: id, Grantee: "si:vet", Scope: "ctx:health",
+			Purposes: []string{"care"}, Caller: subject(id)})
+		mustExecute(t, r, consent.Command{Action: consent.ActionAppoint, Subject: id, Guardian: "human:sean", Caller: consent.Party{Role: consent.RoleController,
 			ID: "owner"}})
 		if i%3 == 0 {
-			must(t, r, consent.Command{Action: consent.ActionDegrade, Subject: id, Stream: consent.StreamAnonymous, Caller: subject(id)})
+			mustExecute(t, r, consent.Command{Action: consent.ActionDegrade, Subject: id, Stream: consent.StreamAnonymous, Caller: subject(id)})
 		}
 		if i%2 == 0 {
-			must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: id, Caller: subject(id)})
+			mustExecute(t, r, consent.Command{Action: consent.ActionRevoke, Subject: id, Caller: subject(id)})
 		}
 		if i == 7 {
-			must(t, r, consent.Command{Action: consent.ActionErase, Subject: id, Caller: subject(id)})
+			mustExecute(t, r, consent.Command{Action: consent.ActionErase, Subject: id, Caller: subject(id)})
 		}
 	}
 }
 
-// exported is what Verify reads, and the anchor.
-func exported(t testing.TB, r *Registry) (*Export, recordHead) {
+// exportRegistry returns the data that Verify reads, and the anchor.
+func exportRegistry(t testing.TB, r *Registry) (*Export, recordHead) {
 	t.Helper()
 	file, err := readAnchor(r.Anchor)
 	if err != nil {
@@ -64,8 +65,8 @@ func copied(x *Export) *Export {
 	return &Export{slices.Clone(x.registries), slices.Clone(x.entries), slices.Clone(x.subjects), slices.Clone(x.current), slices.Clone(x.guardians)}
 }
 
-// flipped is b with one bit changed.
-func flipped(r *rand.Rand, b []byte) []byte {
+// flipBit returns b with one random bit changed.
+func flipBit(r *rand.Rand, b []byte) []byte {
 	if len(b) == 0 {
 		return []byte{1}
 	}
@@ -76,16 +77,16 @@ func flipped(r *rand.Rand, b []byte) []byte {
 
 func word(s string) *string { return &s }
 
-// changeEntry alters one field.
+// changeEntry alters one random field of a record.
 func changeEntry(r *rand.Rand, x *Export, e *recordEntry) {
-	later := e.RecordedAt.Add(time.Duration(1+r.IntN(1e6)) * time.Microsecond)
-	other := x.subjects[r.IntN(len(x.subjects))].Reference
-	for other == e.Subject || e.Grantee != nil && other == *e.Grantee {
-		other = x.subjects[r.IntN(len(x.subjects))].Reference
+	laterTime := e.RecordedAt.Add(time.Duration(1+r.IntN(1e6)) * time.Microsecond)
+	otherReference := x.subjects[r.IntN(len(x.subjects))].Reference
+	for otherReference == e.Subject || e.Grantee != nil && otherReference == *e.Grantee {
+		otherReference = x.subjects[r.IntN(len(x.subjects))].Reference
 	}
 	pick := func(p **time.Time) {
 		if *p == nil || r.IntN(2) == 0 {
-			*p = &later
+			*p = &laterTime
 		} else {
 			*p = nil
 		}
@@ -93,9 +94,9 @@ func changeEntry(r *rand.Rand, x *Export, e *recordEntry) {
 	times := []**time.Time{&e.GivenAt, &e.ExpiresAt, &e.DueAt, &e.DecayFrom, &e.DecayedBefore, &e.VoidBefore, &e.WarnedAt}
 	switch n := r.IntN(24); n {
 	case 0:
-		e.RecordedAt = later
+		e.RecordedAt = laterTime
 	case 1:
-		e.Subject = other
+		e.Subject = otherReference
 	case 2:
 		e.Event += "x"
 	case 3:
@@ -113,9 +114,9 @@ func changeEntry(r *rand.Rand, x *Export, e *recordEntry) {
 	case 7:
 		e.Asked = append(slices.Clone(e.Asked), "ESSENTIAL")
 	case 8:
-		e.Grantee = &other
+		e.Grantee = &otherReference
 	case 9:
-		e.Scope = flipped(r, e.Scope)
+		e.Scope = flipBit(r, e.Scope)
 	case 10, 11, 12, 13, 14, 15, 16:
 		pick(times[n-10])
 	case 17:
@@ -127,20 +128,21 @@ func changeEntry(r *rand.Rand, x *Export, e *recordEntry) {
 	case 18:
 		e.Controller = word("somebody else")
 	case 19:
-		e.Request = flipped(r, e.Request)
+		e.Request = flipBit(r, e.Request)
 	case 20:
-		e.Sealed = flipped(r, e.Sealed)
+		e.Sealed = flipBit(r, e.Sealed)
 	case 21:
-		e.Hash = flipped(r, e.Hash)
+		e.Hash = flipBit(r, e.Hash)
 	case 22:
-		e.MAC = flipped(r, e.MAC)
+		e.MAC = flipBit(r, e.MAC)
 	case 23:
 		e.MACKey++
 	}
 }
 
-// refolded makes the fold and the people's state what the records say, as an attacker who covers tracks would.
-func refolded(x *Export, k Keys) {
+// recomputeState computes the current consents and people's states from the records again, as an attacker would to hide
+// a change.
+func recomputeState(x *Export, k Keys) {
 	c := &checker{keys: k, subjects: map[uuid]*subjectRow{}, openedParties: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
 		currentRows: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}, id: x.registries[0]}
 	c.openParties(x.subjects)
@@ -154,8 +156,8 @@ func refolded(x *Export, k Keys) {
 	}
 }
 
-// rechained works numbers, links and hashes out anew from i on, with codes of a key of the attacker's.
-func rechained(x *Export, from int, k Keys) {
+// recomputeChain computes numbers, links, hashes and codes again from a record on, with the attacker's own key.
+func recomputeChain(x *Export, from int, k Keys) {
 	prev := genesisHash(x.registries[0])
 	if from > 0 {
 		prev = x.entries[from-1].Hash
@@ -168,8 +170,8 @@ func rechained(x *Export, from int, k Keys) {
 	}
 }
 
-// tamperings by class. Each changes an export; what it says is what it did.
-var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) string{
+// tamperings are kinds of tampering. Each changes an export, and returns a description of the change.
+var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreignKeys Keys) string{
 	"change": func(r *rand.Rand, x *Export, k, _ Keys) string {
 		i := r.IntN(len(x.entries))
 		changeEntry(r, x, &x.entries[i])
@@ -184,7 +186,7 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 			}
 		}
 		if r.IntN(2) == 0 {
-			refolded(x, k)
+			recomputeState(x, k)
 		}
 		return fmt.Sprint("dropped ", i)
 	},
@@ -203,25 +205,25 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		i, j := r.IntN(len(x.entries)+1), r.IntN(len(x.entries))
 		e := x.entries[j]
 		x.entries = slices.Insert(x.entries, i, e)
-		how := "a copy"
+		description := "a copy"
 		if r.IntN(2) == 0 {
-			how = "numbered anew"
+			description = "numbered anew"
 			for n := i; n < len(x.entries); n++ {
 				x.entries[n].Number = int64(n + 1)
 			}
 		}
 		if r.IntN(2) == 0 {
-			refolded(x, k)
+			recomputeState(x, k)
 		}
-		return fmt.Sprint(how, i, j)
+		return fmt.Sprint(description, i, j)
 	},
 	"truncate": func(r *rand.Rand, x *Export, k, _ Keys) string {
 		n := r.IntN(len(x.entries))
 		x.entries = x.entries[:n]
-		refolded(x, k)
+		recomputeState(x, k)
 		return fmt.Sprint("truncated to ", n)
 	},
-	"recompute": func(r *rand.Rand, x *Export, k, foreign Keys) string {
+	"recompute": func(r *rand.Rand, x *Export, k, foreignKeys Keys) string {
 		i := r.IntN(len(x.entries))
 		switch r.IntN(3) {
 		case 0:
@@ -231,36 +233,36 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		case 2:
 			x.entries = slices.Insert(x.entries, i, x.entries[r.IntN(len(x.entries))])
 		}
-		rechained(x, i, foreign)
-		refolded(x, k)
+		recomputeChain(x, i, foreignKeys)
+		recomputeState(x, k)
 		return fmt.Sprint("worked out anew from ", i)
 	},
 	"fold": func(r *rand.Rand, x *Export, k, _ Keys) string {
 		i := r.IntN(len(x.current))
 		f := &x.current[i]
-		later := time.Now().Add(time.Duration(r.IntN(1e9)) * time.Microsecond)
+		laterTime := time.Now().Add(time.Duration(r.IntN(1e9)) * time.Microsecond)
 		pick := func(p **time.Time) {
 			if *p == nil || r.IntN(2) == 0 {
-				*p = &later
+				*p = &laterTime
 			} else {
 				*p = nil
 			}
 		}
-		more := func(list []string) []string { return append(slices.Clone(list), "IMPROVEMENT/x") }
+		withExtraCategory := func(list []string) []string { return append(slices.Clone(list), "IMPROVEMENT/x") }
 		switch n := r.IntN(20); n {
 		case 0:
 			f.State = map[bool]string{true: "withdrawn", false: "given"}[f.State == "given"]
 		case 1:
-			f.Categories = more(f.Categories)
+			f.Categories = withExtraCategory(f.Categories)
 		case 2:
-			f.Purposes = more(f.Purposes)
+			f.Purposes = withExtraCategory(f.Purposes)
 		case 3:
-			f.Asked = more(f.Asked)
+			f.Asked = withExtraCategory(f.Asked)
 		case 4:
 			if keeps := slices.IndexFunc(x.current, func(f currentRow) bool { return f.DecayCategories != nil }); r.IntN(2) == 0 {
 				x.current[keeps].DecayCategories = nil
 			} else {
-				f.DecayCategories = more(f.DecayCategories)
+				f.DecayCategories = withExtraCategory(f.DecayCategories)
 			}
 		case 5:
 			f.Subject += "x"
@@ -294,7 +296,7 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		}
 		return fmt.Sprint("fold ", i)
 	},
-	"people": func(r *rand.Rand, x *Export, k, foreign Keys) string {
+	"people": func(r *rand.Rand, x *Export, k, foreignKeys Keys) string {
 		i, j := r.IntN(len(x.subjects)), r.IntN(len(x.subjects))
 		p, q := &x.subjects[i], &x.subjects[j]
 		now := time.Now()
@@ -306,7 +308,7 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 			return "erased at another time"
 		case 0:
 			if p.Name == nil {
-				p.Name, p.Key, p.ErasedAt = word("back"), foreign.wrap(x.registries[0], newParty("back")), nil
+				p.Name, p.Key, p.ErasedAt = word("back"), foreignKeys.wrap(x.registries[0], newParty("back")), nil
 				return "somebody erased is back"
 			}
 			p.Name = word(*p.Name + "x")
@@ -317,7 +319,7 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 			}
 			p.Name, q.Name = q.Name, p.Name
 		case 2:
-			p.Key = flipped(r, p.Key)
+			p.Key = flipBit(r, p.Key)
 		case 3:
 			if p.Name == nil {
 				p.ErasedAt = nil
@@ -344,34 +346,34 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 	},
 }
 
-// Ten thousand tamperings and more, a thousand and more of each class, are all found.
+// At least a thousand random changes of each kind, ten thousand in all, are found.
 // seeds/001:188-190.
 func TestTamperingIsFound(t *testing.T) {
 	r := open(t, database(t), defaults)
-	lived(t, r)
-	sound(t, r)
-	x, anchored := exported(t, r)
-	if found := Check(x, r.Keys, &anchored); len(found) > 0 {
+	fillRegistry(t, r)
+	requireVerified(t, r)
+	x, anchoredHead := exportRegistry(t, r)
+	if found := Check(x, r.Keys, &anchoredHead); len(found) > 0 {
 		t.Fatal(found)
 	}
-	foreign, err := parseKeys([]byte("1 " + fmt.Sprintf("%064x", 7)))
+	foreignKeys, err := parseKeys([]byte("1 " + fmt.Sprintf("%064x", 7)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	each := tier.Count(110, 440, 10_000)
+	roundsPerClass := tier.Count(110, 440, 10_000)
 	total := 0
 	for class, tamper := range tamperings {
 		random := rand.New(rand.NewPCG(5, uint64(len(class))))
-		for range each {
-			bad := copied(x)
-			what := tamper(random, bad, r.Keys, foreign)
+		for range roundsPerClass {
+			tamperedExport := copied(x)
+			description := tamper(random, tamperedExport, r.Keys, foreignKeys)
 			total++
-			if len(Check(bad, r.Keys, &anchored)) == 0 {
-				t.Errorf("%s: not found: %s", class, what)
+			if len(Check(tamperedExport, r.Keys, &anchoredHead)) == 0 {
+				t.Errorf("%s: not found: %s", class, description)
 			}
 		}
 	}
-	if total < 9*each {
+	if total < 9*roundsPerClass {
 		t.Errorf("only %d tamperings", total)
 	}
 	t.Logf("%d tamperings of %d records", total, x.RecordCount())

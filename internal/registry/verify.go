@@ -32,12 +32,12 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		return out, newAnchorError(false, err)
 	}
 	h, ok, err := file.head(r.Database, r.Keys)
-	var anchored *recordHead
+	var anchoredHead *recordHead
 	switch {
 	case err != nil:
 		out.Findings = append(out.Findings, Finding{0, err.Error()})
 	case ok:
-		anchored, out.AnchoredRecord = &h, h.Number
+		anchoredHead, out.AnchoredRecord = &h, h.Number
 	}
 	out.NoAnchor = !ok
 	previous := slices.Clip(out.Findings)
@@ -57,28 +57,28 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		}
 		out.Records = len(x.entries)
 		if out.Records > 0 {
-			last := x.entries[out.Records-1]
-			out.LastRecord, out.LastHash = last.Number, hex.EncodeToString(last.Hash)
+			lastEntry := x.entries[out.Records-1]
+			out.LastRecord, out.LastHash = lastEntry.Number, hex.EncodeToString(lastEntry.Hash)
 		}
 		now, err := readStructure(ctx, tx, r.Connect.User)
 		if err != nil {
 			return err
 		}
-		planted, err := builtin.ReadPlantedObjects(ctx, tx)
+		plantedObjects, err := builtin.ReadPlantedObjects(ctx, tx)
 		if err != nil {
 			return databaseError("verify the consent registry", err)
 		}
-		for _, name := range planted {
+		for _, name := range plantedObjects {
 			out.Findings = append(out.Findings, Finding{0, name + " is not PostgreSQL's own, and would be taken for it"})
 		}
-		out.Findings = append(append(out.Findings, compareStructure(now)...), Check(x, r.Keys, anchored)...)
-		more, err := checkSideTables(ctx, tx, r.Keys, id)
-		out.Findings = append(out.Findings, more...)
+		out.Findings = append(append(out.Findings, compareStructure(now)...), Check(x, r.Keys, anchoredHead)...)
+		sideFindings, err := checkSideTables(ctx, tx, r.Keys, id)
+		out.Findings = append(out.Findings, sideFindings...)
 		if err != nil {
 			return err
 		}
-		more, err = indexFindings(ctx, tx, x)
-		out.Findings = append(out.Findings, more...)
+		sideFindings, err = indexFindings(ctx, tx, x)
+		out.Findings = append(out.Findings, sideFindings...)
 		return err
 	})
 	return out, err

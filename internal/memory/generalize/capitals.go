@@ -32,20 +32,21 @@ const maxAcronym = 5
 // of no subject. A word at the start of a sentence has a capital letter anyway, and is left out. So are words in which
 // a finding was made already.
 func findCapitalized(text string, found []Finding) []Finding {
-	known := map[string]bool{}
+	knownWords := map[string]bool{}
 	for _, f := range found {
 		for _, w := range splitWords(f.Text) {
 			for _, p := range w.parts {
-				known[normalizePlace(p.text)] = true
+				knownWords[normalizePlace(p.text)] = true
 			}
 		}
 	}
 	var out []Finding
 	for _, w := range splitWords(text) {
 		suspect := slices.ContainsFunc(w.parts, func(p textWord) bool {
-			plain := normalizePlace(p.text)
-			return p.isCapitalized && !(w.startsSentence && p.start == w.start) && !isAcronym(p.text) && !known[plain] &&
-				!ordinaryWords()[plain] &&
+			normalized := normalizePlace(p.text)
+			return p.isCapitalized && !(w.startsSentence && p.start == w.start) && !isAcronym(p.text) &&
+				!knownWords[normalized] &&
+				!ordinaryWords()[normalized] &&
 				!isDateWord(p.text)
 		})
 		if suspect && !ordinaryWords()[normalizePlace(w.text)] {
@@ -98,16 +99,16 @@ const (
 func splitWords(text string) []textWord {
 	var out []textWord
 	end := 0 // end is where the word before ended.
-	for at := 0; at < len(text); {
-		r, size := utf8.DecodeRuneInString(text[at:])
+	for offset := 0; offset < len(text); {
+		r, size := utf8.DecodeRuneInString(text[offset:])
 		if !isWordCharacter(r) {
-			at += size
+			offset += size
 			continue
 		}
-		w := textWord{start: at, isCapitalized: unicode.IsUpper(r) || unicode.IsTitle(r)}
-		w.startsSentence = len(out) == 0 || startsSentence(out[len(out)-1].text, text[end:at])
-		w.parts, at = wordParts(text, at)
-		end = at
+		w := textWord{start: offset, isCapitalized: unicode.IsUpper(r) || unicode.IsTitle(r)}
+		w.startsSentence = len(out) == 0 || startsSentence(out[len(out)-1].text, text[end:offset])
+		w.parts, offset = wordParts(text, offset)
+		end = offset
 		w.text = text[w.start:w.parts[len(w.parts)-1].start] + w.parts[len(w.parts)-1].text
 		out = append(out, w)
 	}
@@ -120,11 +121,11 @@ func isWordCharacter(r rune) bool {
 }
 
 // wordParts returns the parts of the word that begins at an offset, and where the word ends.
-func wordParts(text string, at int) ([]textWord, int) {
+func wordParts(text string, offset int) ([]textWord, int) {
 	var out []textWord
 	for {
-		first, _ := utf8.DecodeRuneInString(text[at:])
-		end := at
+		first, _ := utf8.DecodeRuneInString(text[offset:])
+		end := offset
 		for end < len(text) {
 			r, size := utf8.DecodeRuneInString(text[end:])
 			if !isWordCharacter(r) && !isInvisible(r) && !unicode.Is(unicode.M, r) {
@@ -132,20 +133,20 @@ func wordParts(text string, at int) ([]textWord, int) {
 			}
 			end += size
 		}
-		out = append(out, textWord{text: text[at:end], start: at, isCapitalized: unicode.IsUpper(first) || unicode.IsTitle(first)})
+		out = append(out, textWord{text: text[offset:end], start: offset, isCapitalized: unicode.IsUpper(first) || unicode.IsTitle(first)})
 		mark, size := utf8.DecodeRuneInString(text[end:])
-		next, _ := utf8.DecodeRuneInString(text[end+size:])
+		nextRune, _ := utf8.DecodeRuneInString(text[end+size:])
 		switch {
-		case end == len(text) || !isWordCharacter(next):
+		case end == len(text) || !isWordCharacter(nextRune):
 			return out, end
 		case strings.ContainsRune(hyphens, mark):
-			at = end + size
-		case strings.ContainsRune(apostrophes, mark) && (unicode.IsUpper(next) || utf8.RuneCountInString(out[len(out)-1].text) < 3):
-			at = end + size // The apostrophe is followed by a name: O'Neil, l'Aquila, d'Arc.
+			offset = end + size
+		case strings.ContainsRune(apostrophes, mark) && (unicode.IsUpper(nextRune) || utf8.RuneCountInString(out[len(out)-1].text) < 3):
+			offset = end + size // The apostrophe is followed by a name: O'Neil, l'Aquila, d'Arc.
 		case strings.ContainsRune(apostrophes, mark):
 			// The apostrophe is followed by an ending: Graz's.
 			for end += size; end < len(text); end += size {
-				if next, size = utf8.DecodeRuneInString(text[end:]); !isWordCharacter(next) {
+				if nextRune, size = utf8.DecodeRuneInString(text[end:]); !isWordCharacter(nextRune) {
 					break
 				}
 			}
@@ -161,22 +162,23 @@ var abbreviations = wordSet("mr mrs ms dr prof st vs hr fr bzw ca cf nr")
 
 // startsSentence reports whether a word begins a sentence, by what stands between it and the word before.
 func startsSentence(before, between string) bool {
-	bare := strings.TrimRight(between, openingSigns)
-	if strings.ContainsAny(between[len(bare):], quotes) {
+	textWithoutSigns := strings.TrimRight(between, openingSigns)
+	if strings.ContainsAny(between[len(textWithoutSigns):], quotes) {
 		return true
 	}
 	// French puts such a space between a quotation mark and the word.
-	if open := strings.TrimRight(between, " \u00a0\u202f"); strings.HasSuffix(open, " «") && open != between {
+	if beforeQuote := strings.TrimRight(between, " \u00a0\u202f"); strings.HasSuffix(beforeQuote, " «") &&
+		beforeQuote != between {
 		return true
 	}
-	switch end := strings.TrimRight(bare, " \t\u00a0"+quotes+")]}*_"); {
+	switch end := strings.TrimRight(textWithoutSigns, " \t\u00a0"+quotes+")]}*_"); {
 	case strings.ContainsAny(between, "\n\r\u2028\u2029。！？："):
 		return true
-	case len(end) == len(between) && bare == between: // Nothing follows the full stop, as in 3.5 or a.b.
+	case len(end) == len(between) && textWithoutSigns == between: // Nothing follows the full stop, as in 3.5 or a.b.
 		return false
 	case strings.HasSuffix(end, "."):
-		plain := strings.ToLower(before)
-		return !abbreviations[plain] && !(utf8.RuneCountInString(before) == 1 && before == plain && !unicode.IsDigit(rune(before[0])))
+		lowerBefore := strings.ToLower(before)
+		return !abbreviations[lowerBefore] && !(utf8.RuneCountInString(before) == 1 && before == lowerBefore && !unicode.IsDigit(rune(before[0])))
 	default:
 		return strings.HasSuffix(end, "!") || strings.HasSuffix(end, "?") || strings.HasSuffix(end, ":") || strings.HasSuffix(end, "…")
 	}

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// A word with a capital letter may be a place or a name, unless it begins a sentence, is an acronym, says when, or is in
-// the list of ordinary words. What is found otherwise is not found again.
+// A capitalized word may be a place or a name and gets a warning. It gets none if it begins a sentence, is an acronym,
+// says when, or is in the list of ordinary words. A word that another check has found is not reported again.
 func TestCapitalizedWords(t *testing.T) {
 	for text, want := range map[string]string{
-		// a place that no list has, with what is around it
+		// a place that no list contains, with different text around it
 		"They moved to Graz last": "Graz", "near Graz, in the hills": "Graz", "(Graz)": "", "they live there (Graz)": "Graz",
 		"by Graz's river": "Graz", "by Graz’s river": "Graz", "a Graz-based clinic": "Graz-based", "the Graz–Linz line": "Graz, Linz",
 		"near Unterzürich or Ötz": "Unterzürich, Ötz", "near Zu\u0308gersee": "Zu\u0308gersee", "der Weg nach Škofja": "Weg, Škofja",
@@ -25,15 +25,15 @@ func TestCapitalizedWords(t *testing.T) {
 		"il dit « Repos »": "", "»Ruhe« Graz": "Graz", "the vet said 'Rest well'": "",
 		"They said no. (Walk on)": "", "They said no.) Walk on": "", "“Rest.” Walk on": "", "Rest.\" Walk": "", "*Rest.* Walk": "", "休む。Walk": "",
 		"the \"big\" Graz": "Graz", "¿Qué? ¡Anda!": "", "Walk\u2028Rest": "",
-		// I, acronyms, what says when, ordinary words
+		// I, acronyms, days and months, ordinary words
 		"what I know, I'm sure, I’ve seen": "", "plan B and vitamin C": "", "over HTTP, an API of SQL, two APIs, PDFs": "", "by HTTP/2 and UTF-8": "",
 		"on Monday and Tuesday": "", "Mondays, Fridays: in May and March": "", "a Sunday Monday week": "", "since December": "",
 		"in Python on Linux": "", "speak English and German": "", "by Wi-Fi": "Wi-Fi", "written in PostgreSQL's own": "", "an English-speaking vet": "",
 		"people with Alzheimer's sleep": "", "as Mr and Mrs say": "",
-		// found already
+		// words that another check finds
 		"They live in Berlin": "", "near the Willow Creek School": "", "see https://Grazer.example/Walk": "", "mail Grazer@example.org": "",
 		"that Bella sleeps": "", "that Bellas sleep": "",
-		// nothing
+		// texts without such words
 		"": "", "...": "", "'": "", "rest well": "", "’s": "", "-": "", "A": "", "a 'B": "",
 	} {
 		var got []string
@@ -51,15 +51,15 @@ func TestCapitalizedWords(t *testing.T) {
 	}
 }
 
-// The list of ordinary words is small, and each of them is needed: none is a place of the other list.
+// The list of ordinary words has no duplicates, and no word that is also in the list of places.
 func TestOrdinaryWords(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(ordinaryWordList), "\n")
-	seen := map[string]bool{}
+	seenWords := map[string]bool{}
 	for _, w := range lines {
-		if seen[w] || w != strings.TrimSpace(w) || knownPlaces()[normalizePlace(w)] || isAcronym(w) || !splitWords(w)[0].isCapitalized {
+		if seenWords[w] || w != strings.TrimSpace(w) || knownPlaces()[normalizePlace(w)] || isAcronym(w) || !splitWords(w)[0].isCapitalized {
 			t.Errorf("%q is there twice, or a place, or no word with a capital letter", w)
 		}
-		seen[w] = true
+		seenWords[w] = true
 		if got := CheckTexts(Input{Texts: []string{"it is " + w}}); len(got.Findings) > 0 {
 			t.Errorf("%q: %+v", w, got.Findings)
 		}

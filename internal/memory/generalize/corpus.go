@@ -12,10 +12,10 @@ func (c *Corpus) Add(text string) {
 		c.documentsWith = map[string]int{}
 	}
 	c.documents++
-	seen := map[string]bool{}
+	countedWords := map[string]bool{}
 	for _, w := range normalizedWords(text) {
-		if !seen[w] {
-			seen[w] = true
+		if !countedWords[w] {
+			countedWords[w] = true
 			c.documentsWith[w]++
 		}
 	}

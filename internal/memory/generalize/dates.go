@@ -58,10 +58,10 @@ func findDates(text string) []Finding {
 func findMatches(text string, patterns []*regexp.Regexp, kind, message string) []Finding {
 	var out []Finding
 	for _, p := range patterns {
-		for _, at := range p.FindAllStringIndex(text, -1) {
-			match := strings.TrimFunc(text[at[0]:at[1]], func(r rune) bool { return strings.ContainsRune(" \t\n,.;:!?()\"“”'’", r) })
+		for _, bounds := range p.FindAllStringIndex(text, -1) {
+			match := strings.TrimFunc(text[bounds[0]:bounds[1]], func(r rune) bool { return strings.ContainsRune(" \t\n,.;:!?()\"“”'’", r) })
 			out = append(out, Finding{Check: CheckSpecificity, Level: LevelWarn, Kind: kind, Text: match, Message: message,
-				start: at[0]})
+				start: bounds[0]})
 		}
 	}
 	return out

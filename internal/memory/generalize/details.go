@@ -15,7 +15,7 @@ func normalizedWords(text string) []string {
 
 var numberPattern = regexp.MustCompile(`\d+(?:[.,]\d+)*\s?(?:%|€|\$|£|kg|lb|cm|mm|km|mg|ml|bpm|°)?`)
 
-// isRare reports whether hardly any text but the source has a word.
+// isRare returns whether a word occurs in the source and in hardly any other text.
 func (in Input) isRare(w string) bool {
 	if in.TextsWithWord == nil || in.CorpusSize < 2 {
 		return true
@@ -23,35 +23,35 @@ func (in Input) isRare(w string) bool {
 	return in.TextsWithWord(w) <= max(1, int(math.Ceil(float64(in.CorpusSize)*0.005)))
 }
 
-// findDetails finds words and numbers that the source has and hardly any other text.
+// findDetails finds words and numbers that occur in the source and in hardly any other text.
 func (in Input) findDetails(text string) []Finding {
 	var out []Finding
 	source := map[string]bool{}
 	for _, w := range normalizedWords(in.Source) {
 		source[w] = true
 	}
-	seen := map[string]bool{}
+	reportedWords := map[string]bool{}
 	for _, p := range splitParts(text) {
 		w := p.plainForm
 		n := utf8.RuneCountInString(w)
-		if seen[w] || !source[w] || p.script == digitRun || p.script == unspacedScript || n < 4 || commonWords[w] {
+		if reportedWords[w] || !source[w] || p.script == digitRun || p.script == unspacedScript || n < 4 || commonWords[w] {
 			continue
 		}
-		seen[w] = true
+		reportedWords[w] = true
 		if in.isRare(w) {
 			out = append(out, Finding{Check: CheckSpecificity, Level: LevelWarn, Kind: "detail", Text: text[p.start:p.end],
 				start:   p.start,
 				Message: "the source has this word and hardly any other text has: consider whether it tells the source"})
 		}
 	}
-	known := map[string]bool{}
+	sourceNumbers := map[string]bool{}
 	for _, n := range numberPattern.FindAllString(in.Source, -1) {
-		known[strings.TrimSpace(n)] = true
+		sourceNumbers[strings.TrimSpace(n)] = true
 	}
-	for _, at := range numberPattern.FindAllStringIndex(text, -1) {
-		if n := strings.TrimSpace(text[at[0]:at[1]]); known[n] {
+	for _, bounds := range numberPattern.FindAllStringIndex(text, -1) {
+		if n := strings.TrimSpace(text[bounds[0]:bounds[1]]); sourceNumbers[n] {
 			out = append(out, Finding{Check: CheckSpecificity, Level: LevelWarn, Kind: "number",
-				Text: n, Message: "the source has this number: consider whether it tells the source", start: at[0]})
+				Text: n, Message: "the source has this number: consider whether it tells the source", start: bounds[0]})
 		}
 	}
 	return out
@@ -80,33 +80,33 @@ func textOverlap(source, text string) (float64, int) {
 	for _, w := range a {
 		sourceRuns[w] = true
 	}
-	shared, counted := 0, 0
+	sharedCount, wordCount := 0, 0
 	for _, w := range b {
 		if utf8.RuneCountInString(w) < 3 || commonWords[w] || shortWords[w] {
 			continue
 		}
-		counted++
+		wordCount++
 		if sourceRuns[w] {
-			shared++
+			sharedCount++
 		}
 	}
 	longest, row := 0, make([]int, len(a)+1)
 	for _, w := range b {
 		diagonal := 0
 		for j := range a {
-			above := row[j+1]
+			valueAbove := row[j+1]
 			row[j+1] = 0
 			if a[j] == w {
 				row[j+1] = diagonal + 1
 				longest = max(longest, row[j+1])
 			}
-			diagonal = above
+			diagonal = valueAbove
 		}
 	}
-	if counted == 0 {
+	if wordCount == 0 {
 		return 0, longest
 	}
-	return math.Round(100*float64(shared)/float64(counted)) / 100, longest
+	return math.Round(100*float64(sharedCount)/float64(wordCount)) / 100, longest
 }
 
 // overlapFinding returns advice about how similar the text is to its source.

@@ -41,32 +41,32 @@ func ifPrefixed(prefix, e string) string {
 // hasNameEnding reports whether a word is a name, with length letters, plus one of the endings. After a name of two or
 // three letters only endings with s count. It runs for each word of a text and each name, so it allocates nothing.
 func hasNameEnding(w wordPart, p namePattern, length int) bool {
-	plain, lookalike := endingsPlain, endingsLookalike
+	plainEndings, lookalikeEndings := endingsPlain, endingsLookalike
 	switch {
 	case length < 2:
 		return false
 	case length < 4:
-		plain, lookalike = endingsWithS, endingsWithSLookalike
+		plainEndings, lookalikeEndings = endingsWithS, endingsWithSLookalike
 	}
-	if rest, ok := strings.CutPrefix(w.plainForm, p.plainForm); ok && plain[rest] {
+	if ending, ok := strings.CutPrefix(w.plainForm, p.plainForm); ok && plainEndings[ending] {
 		return true
 	}
-	if rest, ok := strings.CutPrefix(w.expanded, p.expanded); ok && plain[rest] {
+	if ending, ok := strings.CutPrefix(w.expanded, p.expanded); ok && plainEndings[ending] {
 		return true
 	}
 	if len(p.lookalike) >= 4 { // The name is in folded form already.
-		if rest, ok := strings.CutPrefix(w.lookalike, p.lookalike); ok && lookalike[rest] {
+		if ending, ok := strings.CutPrefix(w.lookalike, p.lookalike); ok && lookalikeEndings[ending] {
 			return true
 		}
 	}
 	if length < 5 {
 		return false
 	}
-	rest, ok := strings.CutPrefix(w.noDoubles, p.noDoubles)
-	if !ok || len(rest) > 4 { // No ending is longer.
+	ending, ok := strings.CutPrefix(w.noDoubles, p.noDoubles)
+	if !ok || len(ending) > 4 { // No ending is longer.
 		return false
 	}
-	last, _ := utf8.DecodeLastRuneInString(p.plainForm)
+	lastRune, _ := utf8.DecodeLastRuneInString(p.plainForm)
 	// An ending that begins with the name's last letter has lost it.
-	return endingsNoDoubles[rest] || endingsNoDoubles[string(last)+rest]
+	return endingsNoDoubles[ending] || endingsNoDoubles[string(lastRune)+ending]
 }

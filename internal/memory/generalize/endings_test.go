@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/property"
 )
 
-// What ended looks up says the same as putting each ending behind the name and comparing.
+// A word is found as a name with an ending exactly if it equals the name plus one of the listed endings.
 func TestEndingsAreThoseOfTheList(t *testing.T) {
 	letters := rapid.SampledFrom([]rune("aeinosstlumwjköéñ"))
 	word := func(t *rapid.T, label string, limit int) string {
@@ -21,8 +21,8 @@ func TestEndingsAreThoseOfTheList(t *testing.T) {
 		name := word(t, "name", 7)
 		text := name
 		if rapid.Bool().Draw(t, "doubled") {
-			last, _ := utf8.DecodeLastRuneInString(name)
-			text += string(last)
+			lastRune, _ := utf8.DecodeLastRuneInString(name)
+			text += string(lastRune)
 		}
 		switch rapid.IntRange(0, 3).Draw(t, "what follows") {
 		case 0:

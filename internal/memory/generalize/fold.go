@@ -76,7 +76,7 @@ func isInvisible(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
 }
 
-// emblemLetter returns the letter of an emblem, for which Unicode has no decomposition.
+// emblemLetter returns the letter in an emblem such as a circled letter, for which Unicode has no decomposition.
 func emblemLetter(r rune) (rune, bool) {
 	for _, base := range []rune{0x1F1E6, 0x1F150, 0x1F170, 0x1F130} {
 		if r >= base && r < base+26 {
@@ -117,24 +117,24 @@ func splitParts(text string) []wordPart {
 	var out []wordPart
 	var runes []rune
 	var current wordPart
-	open := false
+	inPart := false
 	before, joined := strings.Builder{}, false
 	flush := func(end int) {
-		if open {
+		if inPart {
 			current.end = end
 			current.computeForms(runes)
 			out = append(out, current)
 		}
-		open, runes = false, nil
+		inPart, runes = false, nil
 	}
-	for at, raw := range text {
-		if isInvisible(raw) {
+	for offset, char := range text {
+		if isInvisible(char) {
 			continue
 		}
-		for _, r := range decompose(raw) {
+		for _, r := range decompose(char) {
 			if !isWordRune(r) {
-				flush(at)
-				before.WriteRune(raw)
+				flush(offset)
+				before.WriteRune(char)
 				joined = false
 				break
 			}
@@ -142,19 +142,19 @@ func splitParts(text string) []wordPart {
 			if strings.ContainsRune("@$|", r) {
 				s = digitRun
 			}
-			turn := open && (s == unspacedScript || current.script == unspacedScript ||
+			beginsPart := inPart && (s == unspacedScript || current.script == unspacedScript ||
 				(s == digitRun) != (current.script == digitRun) ||
 				unicode.IsUpper(r) && unicode.IsLower(runes[len(runes)-1]))
-			if turn {
-				flush(at)
+			if beginsPart {
+				flush(offset)
 				joined = true
 			}
-			if !open {
+			if !inPart {
 				tag := strings.HasSuffix(before.String(), "#") || strings.HasSuffix(before.String(), "@")
-				current = wordPart{isTag: tag, start: at, followsDirectly: joined && before.Len() == 0 &&
+				current = wordPart{isTag: tag, start: offset, followsDirectly: joined && before.Len() == 0 &&
 					len(out) > 0, before: before.String(), startsUpper: unicode.IsUpper(r) || unicode.IsTitle(r), script: s}
 				before.Reset()
-				open, joined = true, false
+				inPart, joined = true, false
 			} else if s != latin && s != digitRun {
 				// A word with letters of another script than Latin counts as a word of that script.
 				current.script = s
@@ -168,35 +168,35 @@ func splitParts(text string) []wordPart {
 
 // computeForms computes the forms of a part that are compared with names.
 func (p *wordPart) computeForms(runes []rune) {
-	var plain, long, seen, roman strings.Builder
+	var plainText, expandedText, lookalikeText, latinText strings.Builder
 	for i, r := range runes {
 		low := unicode.ToLower(r)
 		switch low {
 		case 'ß', 'ẞ':
-			plain.WriteString("ss")
+			plainText.WriteString("ss")
 		case 'ς':
-			plain.WriteRune('σ')
+			plainText.WriteRune('σ')
 		case 'ı':
-			plain.WriteRune('i')
+			plainText.WriteRune('i')
 		case 'ø', 'đ', 'ł', 'ħ', 'ŧ', 'ð', 'þ', 'æ', 'œ':
-			plain.WriteString(plainLetters[low])
+			plainText.WriteString(plainLetters[low])
 		default:
-			plain.WriteRune(low)
+			plainText.WriteRune(low)
 		}
 		if l, ok := expandedLetters[low]; ok {
-			long.WriteString(l)
+			expandedText.WriteString(l)
 		} else {
-			long.WriteRune(low)
+			expandedText.WriteRune(low)
 		}
-		seen.WriteString(lookalikeOf(r))
-		roman.WriteString(romanisedLetter(runes, i))
+		lookalikeText.WriteString(lookalikeOf(r))
+		latinText.WriteString(romanisedLetter(runes, i))
 	}
 	p.isIndic = p.script != latin && p.script != digitRun &&
 		slices.ContainsFunc(runes, func(r rune) bool { return unicode.In(r, indicScripts...) })
-	p.plainForm = plain.String()
-	p.expanded = long.String()
-	p.lookalike = foldLookalikes(seen.String())
-	p.latinForm = keepLetters(roman.String())
+	p.plainForm = plainText.String()
+	p.expanded = expandedText.String()
+	p.lookalike = foldLookalikes(lookalikeText.String())
+	p.latinForm = keepLetters(latinText.String())
 	p.phonetic = phoneticForm(p.latinForm)
 	p.consonants = consonantsOf(p.latinForm)
 }
@@ -286,12 +286,12 @@ func phoneticForm(s string) string { return dropDoubles(soundReplacer.Replace(s)
 // dropDoubles writes double letters once.
 func dropDoubles(s string) string {
 	var b strings.Builder
-	var last rune
+	var previous rune
 	for _, r := range s {
-		if r != last {
+		if r != previous {
 			b.WriteRune(r)
 		}
-		last = r
+		previous = r
 	}
 	return b.String()
 }

@@ -31,8 +31,8 @@ type Input struct {
 	Subjects []Subject
 	Texts    []string // the texts to be shared: the belief and the note
 
-	// TextsWithWord returns in how many of Documents texts, the source among them, a word in lower case occurs. If it is
-	// nil, this is not known, and every word of the source counts as rare.
+	// TextsWithWord returns in how many of Documents texts, the source among them, a word in lower case occurs. If it
+	// is nil, this is not known, and every word of the source counts as rare.
 	TextsWithWord func(word string) int
 	CorpusSize    int
 }
@@ -115,13 +115,13 @@ func CheckTexts(in Input) Report {
 func levelRank(l Level) int { return map[Level]int{LevelBlock: 0, LevelWarn: 1, LevelAdvisory: 2}[l] }
 
 // sortDistinct sorts findings by level and position, and drops repetitions.
-func sortDistinct(all []Finding) []Finding {
-	slices.SortStableFunc(all, func(a, b Finding) int {
+func sortDistinct(findings []Finding) []Finding {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(levelRank(a.Level)-levelRank(b.Level),
 			a.start-b.start)
 	})
 	out := []Finding{}
-	for _, f := range all {
+	for _, f := range findings {
 		if !slices.ContainsFunc(out, func(g Finding) bool {
 			return g.Text == f.Text && (g.Kind == f.Kind ||
 				g.Level == LevelBlock)

@@ -23,8 +23,8 @@ func judge(subject, alias, text string) Report {
 	return CheckTexts(in)
 }
 
-// Names that stand in a text in another form: "Does the text contain names from source's
-// subject_ids? → Block", and what somebody might do to get one past.
+// Names of the source's subjects are found in other forms, too: "Does the text contain names from source's subject_ids?
+// → Block". They include forms that try to get past the check.
 // seeds/003:87-89.
 func TestNamesBlock(t *testing.T) {
 	for _, c := range []struct{ subject, alias, text string }{
@@ -76,7 +76,7 @@ func TestNamesBlock(t *testing.T) {
 	}
 }
 
-// What is no name is not taken for one: a check that blocks everything would be switched off.
+// Ordinary words are not taken for names. A check that blocks too much would be switched off.
 func TestOrdinaryWordsPass(t *testing.T) {
 	for _, c := range []struct{ subject, alias, text string }{
 		{"dog:bella", "", "Heart murmurs in small breeds need exercise monitoring"},                          // seeds/003:77
@@ -99,7 +99,7 @@ func TestOrdinaryWordsPass(t *testing.T) {
 	}
 }
 
-// What a text of many words is accused of, by names that people and dogs have.
+// Ordinary sentences are checked against names that people and dogs have, and few of them are blocked.
 func TestFewFalseAlarms(t *testing.T) {
 	tier.All(t)
 	page, err := os.ReadFile("../../../docs/explanation/life-of-a-statement.md")
@@ -109,24 +109,24 @@ func TestFewFalseAlarms(t *testing.T) {
 	names := strings.Fields("Anna Ben Bella Bob Carla Charlie Clara David Emma Eva Felix Finn Hannah Ian Jack " +
 		"James John Julia Kate Laura Leo Lisa Luca Lucy Luna Maria Mia Milo Nina Noah Oliver Oscar Paul Peter Rex " +
 		"Rocky Sam Sara Sean Sophie Tom Юлия Сергей 王小明 محمد")
-	alarms := 0
+	alarmCount := 0
 	for _, name := range names {
 		for _, f := range judge("human:1", name, string(page)).Findings {
 			if f.Check == CheckEntityName {
-				alarms++
+				alarmCount++
 				t.Logf("%s: %s %q", name, f.Level, f.Text)
 			}
 		}
 	}
-	if alarms > 2 {
-		t.Errorf("%d alarms for %d names in %d words", alarms, len(names), len(strings.Fields(string(page))))
+	if alarmCount > 2 {
+		t.Errorf("%d alarms for %d names in %d words", alarmCount, len(names), len(strings.Fields(string(page))))
 	}
 }
 
-// What somebody does to a name. None of it may make a text clear.
+// changes are ways to disguise a name. The check must find the name after each of them.
 var changes = []struct {
-	name string
-	do   func(r *rand.Rand, s string) string
+	name  string
+	apply func(r *rand.Rand, s string) string
 }{
 	{"upper case", func(_ *rand.Rand, s string) string { return strings.ToUpper(s) }},
 	{"lower case", func(_ *rand.Rand, s string) string { return strings.ToLower(s) }},
@@ -146,8 +146,8 @@ var changes = []struct {
 	}},
 	{"one break", func(r *rand.Rand, s string) string {
 		runes := []rune(s)
-		at := 1 + r.IntN(len(runes)-1)
-		return string(runes[:at]) + []string{"-", "\u00ad", "\u200b", "\u200d", "-\n", "·", "_", "'"}[r.IntN(8)] + string(runes[at:])
+		index := 1 + r.IntN(len(runes)-1)
+		return string(runes[:index]) + []string{"-", "\u00ad", "\u200b", "\u200d", "-\n", "·", "_", "'"}[r.IntN(8)] + string(runes[index:])
 	}},
 	{"marks", func(r *rand.Rand, s string) string {
 		return each(s, func(c rune) string { return string(c) + string(rune(0x300+r.IntN(0x28))) })
@@ -156,11 +156,11 @@ var changes = []struct {
 		return each(s, func(c rune) string { return string(c) + strings.Repeat(string(rune(0x316+r.IntN(0x20))), r.IntN(9)) })
 	}},
 	{"look-alikes", func(r *rand.Rand, s string) string {
-		alike := map[rune]string{'a': "аαａ@4", 'b': "bｂ𝐛", 'c': "сｃϲ", 'e': "еε3ｅ", 'h': "һｈ", 'i': "і1ｉι", 'j': "јｊ",
+		lookalikes := map[rune]string{'a': "аαａ@4", 'b': "bｂ𝐛", 'c': "сｃϲ", 'e': "еε3ｅ", 'h': "һｈ", 'i': "і1ｉι", 'j': "јｊ",
 			'k': "кκｋ", 'l': "1|ⅼｌ", 'm': "мｍ", 'n': "ｎ𝗇", 'o': "оο0ｏ", 'p': "рρｐ", 'r': "ｒ𝓻", 's': "ѕ5$ｓ",
 			't': "тτ7ｔ", 'u': "ｕ𝕦", 'v': "νｖ", 'x': "хχｘ", 'y': "уｙ"}
 		return each(s, func(c rune) string {
-			if l := []rune(alike[unicode.ToLower(c)]); len(l) > 0 && r.IntN(2) == 0 {
+			if l := []rune(lookalikes[unicode.ToLower(c)]); len(l) > 0 && r.IntN(2) == 0 {
 				return string(l[r.IntN(len(l))])
 			}
 			return string(c)
@@ -199,31 +199,31 @@ func each(s string, f func(rune) string) string {
 	return b.String()
 }
 
-func shift(c, upper, lower rune) string {
+func shift(c, firstUpper, firstLower rune) string {
 	switch {
 	case c >= 'a' && c <= 'z':
-		return string(lower + c - 'a')
+		return string(firstLower + c - 'a')
 	case c >= 'A' && c <= 'Z':
-		return string(upper + c - 'A')
+		return string(firstUpper + c - 'A')
 	}
 	return string(c)
 }
 
-// A planted name never leaves a text clear, through any of these changes or two of them.
+// A name that is inserted into a text is found after any of these changes, and after two of them.
 func TestPlantedNames(t *testing.T) {
 	names := strings.Fields("Bella Sean Marta Boris Dmitri Ronaldo Viktor Nestor Gloria Leonid Marvin Roberta " +
 		"Simon Tatiana Vera Zora Alma Otto Petra Gustav")
-	frames := []string{"%s", "It was %s who said so.", "Models help (%s) who learn", "ask “%s”, or another",
+	sentences := []string{"%s", "It was %s who said so.", "Models help (%s) who learn", "ask “%s”, or another",
 		"说%s了", "Das ist %s gewesen", "Это %s сказал", "x\t%s\ny", "%s: a belief", "the team of %s/others"}
 	property.Check(t, func(r *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "a"), rapid.Uint64().Draw(r, "b")))
 		name := rapid.SampledFrom(names).Draw(r, "name")
 		change := rapid.SampledFrom(changes).Draw(r, "change")
-		planted := change.do(rng, name)
+		changedName := change.apply(rng, name)
 		if rapid.Bool().Draw(r, "case too") {
-			planted = change.do(rng, strings.ToLower(name))
+			changedName = change.apply(rng, strings.ToLower(name))
 		}
-		text := fmt.Sprintf(rapid.SampledFrom(frames).Draw(r, "frame"), planted)
+		text := fmt.Sprintf(rapid.SampledFrom(sentences).Draw(r, "frame"), changedName)
 		subject := Subject{ID: "human:" + strings.ToLower(name)}
 		if rapid.Bool().Draw(r, "alias") {
 			subject = Subject{ID: "human:kid_7", Aliases: []string{name + " Mayer"}}
@@ -234,7 +234,7 @@ func TestPlantedNames(t *testing.T) {
 	})
 }
 
-// The source's own id does not stand in what is made public.
+// A text that contains the id of the source memory is blocked.
 func TestSourceID(t *testing.T) {
 	in := Input{SourceID: "episode:private_health_incident", Texts: []string{"as in episode private-health-incident"}}
 	if r := CheckTexts(in); r.Verdict != VerdictBlocked {
@@ -289,7 +289,7 @@ func TestReversibility(t *testing.T) {
 	}
 }
 
-// The example: the private text's own words are found, the general one is clear.
+// The seed's example: the words of the private text are found, and the general text passes.
 // seeds/003:99-103.
 func TestSeedExample(t *testing.T) {
 	in := Input{

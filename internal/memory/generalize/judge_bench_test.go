@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkJudge judges a text of a few sentences for one subject with aliases, and a long one for many subjects.
+// BenchmarkJudge checks a text of a few sentences for one subject with aliases, and a long text for many subjects.
 func BenchmarkJudge(b *testing.B) {
 	text := "Heart murmurs in small breeds need exercise monitoring, and somebody who looks at the gums after each walk. "
 	for _, size := range []struct{ subjects, sentences int }{{1, 1}, {1, 20}, {50, 20}} {

@@ -58,11 +58,12 @@ func (in Input) subjectPatterns() []namePattern {
 func spellings(name string) []string {
 	name = norm.NFC.String(name)
 	out := []string{name}
-	if wide := umlautExpander.Replace(name); wide != name {
-		out = append(out, wide)
+	if expandedName := umlautExpander.Replace(name); expandedName != name {
+		out = append(out, expandedName)
 	}
-	if narrow := strings.NewReplacer("ae", "a", "oe", "o", "ue", "u").Replace(name); narrow != name && len(narrow) > 3 {
-		out = append(out, narrow)
+	if shortSpelling := strings.NewReplacer("ae", "a", "oe", "o", "ue", "u").Replace(name); shortSpelling != name &&
+		len(shortSpelling) > 3 {
+		out = append(out, shortSpelling)
 	}
 	return out
 }
@@ -114,10 +115,10 @@ func patternsOf(kind, name string, id bool) []namePattern {
 		}
 		// Of Anne-Marie and O'Neil the longer parts are names as well.
 		if len(g) > 1 && g[0].script != unspacedScript {
-			for _, one := range g {
-				if utf8.RuneCountInString(one.plainForm) >= 3 && one.script != digitRun && !nameParticles[one.plainForm] &&
-					!(id && roleWords[one.plainForm]) && !one.followsDirectly && !g[len(g)-1].followsDirectly {
-					out = append(out, namePattern{wordPart: one, kind: kind, wordCount: 1, partCount: 1})
+			for _, part := range g {
+				if utf8.RuneCountInString(part.plainForm) >= 3 && part.script != digitRun && !nameParticles[part.plainForm] &&
+					!(id && roleWords[part.plainForm]) && !part.followsDirectly && !g[len(g)-1].followsDirectly {
+					out = append(out, namePattern{wordPart: part, kind: kind, wordCount: 1, partCount: 1})
 				}
 			}
 		}
@@ -167,34 +168,34 @@ const maxJoinedParts = 48
 func findNames(text string, names []namePattern) []Finding {
 	parts := splitParts(text)
 	var out []Finding
-	most := 0
+	maxParts := 0
 	for _, n := range names {
-		most = max(most, len(n.latinForm), len(n.plainForm), len(n.lookalike))
+		maxParts = max(maxParts, len(n.latinForm), len(n.plainForm), len(n.lookalike))
 	}
 	for i := range parts {
 		w := parts[i]
-		gap, letters, strange := false, true, false
+		hasGap, letters, isUnusual := false, true, false
 		for j := i; j < len(parts) && j < i+maxJoinedParts; j++ {
 			p := parts[j]
 			if j > i {
 				w = appendPart(w, p)
-				gap = gap || hasUnusualGap(p.before)
+				hasGap = hasGap || hasUnusualGap(p.before)
 			}
 			letters = letters && p.end-p.start <= 4 && utf8.RuneCountInString(p.plainForm) == 1
-			strange = strange || p.script != digitRun && !shortWords[p.plainForm]
-			if j > i && len(w.latinForm) > most+8 && len(w.plainForm) > most+8 {
+			isUnusual = isUnusual || p.script != digitRun && !shortWords[p.plainForm]
+			if j > i && len(w.latinForm) > maxParts+8 && len(w.plainForm) > maxParts+8 {
 				break
 			}
 			w.noDoubles, w.phonetic = dropDoubles(w.plainForm), phoneticForm(w.latinForm)
 			w.consonants = consonantsOf(w.latinForm)
 			for _, n := range names {
 				// Several words together are a name only if they are no ordinary short words.
-				if gap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plainForm) >= 6 &&
+				if hasGap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plainForm) >= 6 &&
 					n.script != unspacedScript) &&
-					!strange {
+					!isUnusual {
 					continue
 				}
-				level := matchLevel(w, n, j-i+1, gap)
+				level := matchLevel(w, n, j-i+1, hasGap)
 				if level == "" {
 					continue
 				}
@@ -221,7 +222,7 @@ func hasUnusualGap(between string) bool {
 		!(strings.ContainsAny(between, "-‐‑–") && strings.Contains(between, "\n"))
 }
 
-// shortWords are words of a few letters that occur side by side in any text.
+// shortWords are short words that often follow each other in any text.
 var shortWords = wordSet(
 	`a i o e y u an am as at be by do go he if in is it me my no of on or so to up us we and the for are but not you all any can had her ` +
 		`was one our out day get has him his how man new now old see two way who its did yes let put say she too use ad al au ce de du en es ` +
@@ -230,8 +231,8 @@ var shortWords = wordSet(
 		`på som til av den har ei ja on se że na nie to z w o do po za od go mu ich a at om op te van het een dat met niet zijn`)
 
 // matchLevel returns how certain it is that a word, or several together, are a name. n is the number of parts of the
-// word; gap is true if there is space between them.
-func matchLevel(w wordPart, p namePattern, n int, gap bool) Level {
+// word; hasGap is true if there is space between them.
+func matchLevel(w wordPart, p namePattern, n int, hasGap bool) Level {
 	length := utf8.RuneCountInString(p.plainForm)
 	if length == 1 && p.script != unspacedScript {
 		if w.plainForm == p.plainForm && w.startsUpper && n == 1 {
@@ -247,13 +248,13 @@ func matchLevel(w wordPart, p namePattern, n int, gap bool) Level {
 		return LevelBlock
 	}
 	if w.script == p.script && w.script != unspacedScript {
-		level := matchInflected(w, p, length, gap)
-		if level == "" && length >= 4 && !gap && isReversed(w.plainForm, p.plainForm) {
+		level := matchInflected(w, p, length, hasGap)
+		if level == "" && length >= 4 && !hasGap && isReversed(w.plainForm, p.plainForm) {
 			return LevelWarn
 		}
 		return level
 	}
-	if w.script != p.script && !(gap && p.wordCount == 1 && w.script != unspacedScript && p.script != unspacedScript) {
+	if w.script != p.script && !(hasGap && p.wordCount == 1 && w.script != unspacedScript && p.script != unspacedScript) {
 		return matchOtherScript(w, p, n)
 	}
 	if w.script == unspacedScript && n > 1 && len(p.phonetic) >= 4 && w.phonetic == p.phonetic {
@@ -263,28 +264,29 @@ func matchLevel(w wordPart, p namePattern, n int, gap bool) Level {
 }
 
 // matchInflected compares a word with inflected forms of a name in the same script.
-func matchInflected(w wordPart, p namePattern, length int, gap bool) Level {
+func matchInflected(w wordPart, p namePattern, length int, hasGap bool) Level {
 	switch p.script {
 	case consonantScript:
-		for _, bare := range withoutPrefixes(w.plainForm) {
-			if bare == p.plainForm || length >= 3 && strings.HasPrefix(bare, p.plainForm) &&
-				utf8.RuneCountInString(bare)-length <= 3 {
+		for _, withoutPrefix := range withoutPrefixes(w.plainForm) {
+			if withoutPrefix == p.plainForm || length >= 3 && strings.HasPrefix(withoutPrefix, p.plainForm) &&
+				utf8.RuneCountInString(withoutPrefix)-length <= 3 {
 				return LevelBlock
 			}
 		}
 		return ""
 	case alphabeticScript:
-		same := commonPrefixLength(w.plainForm, p.plainForm)
-		rest, lost := utf8.RuneCountInString(w.plainForm)-same, length-same
+		prefixLength := commonPrefixLength(w.plainForm, p.plainForm)
+		addedLetters, lostLetters := utf8.RuneCountInString(w.plainForm)-prefixLength, length-prefixLength
 		switch {
-		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 &&
-			rest <= 2 && rest > 0, length >= 6 && lost == 2 && rest == 3:
+		case length >= 3 && lostLetters == 0 && addedLetters <= 3, length >= 4 && lostLetters == 1 &&
+			addedLetters <= 3, length >= 5 && lostLetters == 2 &&
+			addedLetters <= 2 && addedLetters > 0, length >= 6 && lostLetters == 2 && addedLetters == 3:
 			return LevelBlock
-		// In a script without case, such as Devanagari, vowels are marks, so that a name may have two letters. Postpositions
-		// follow it without a space. So this may be the name.
-		case length == 2 && lost == 0 && rest <= 3 && w.isIndic:
+		// In Indic scripts vowels are marks, so that a name may have two letters, and postpositions follow it without a
+		// space. So this word may be the name.
+		case length == 2 && lostLetters == 0 && addedLetters <= 3 && w.isIndic:
 			return LevelWarn
-		case !gap && hasChangedStem(w.plainForm, p):
+		case !hasGap && hasChangedStem(w.plainForm, p):
 			return LevelBlock
 		case len(p.phonetic) >= 4 && w.phonetic == p.phonetic:
 			return LevelBlock
@@ -297,21 +299,21 @@ func matchInflected(w wordPart, p namePattern, length int, gap bool) Level {
 		}
 		return LevelBlock
 	}
-	doubtful := LevelWarn
+	doubtfulLevel := LevelWarn
 	if w.startsUpper {
-		doubtful = LevelBlock
+		doubtfulLevel = LevelBlock
 	}
 	if stem := p.plainForm[:len(p.plainForm)-1]; length >= 4 && strings.Contains("aeiouy",
 		p.plainForm[len(p.plainForm)-1:]) &&
-		len(p.plainForm) == length && !gap {
-		if rest, ok := strings.CutPrefix(w.plainForm, stem); ok && caseEndings[rest] {
-			return doubtful
+		len(p.plainForm) == length && !hasGap {
+		if addedLetters, ok := strings.CutPrefix(w.plainForm, stem); ok && caseEndings[addedLetters] {
+			return doubtfulLevel
 		}
 	}
-	if len(p.phonetic) >= 4 && w.phonetic == p.phonetic && !gap || !gap && hasChangedStem(w.plainForm, p) {
-		return doubtful
+	if len(p.phonetic) >= 4 && w.phonetic == p.phonetic && !hasGap || !hasGap && hasChangedStem(w.plainForm, p) {
+		return doubtfulLevel
 	}
-	if (length >= 5 || w.isTag && length >= 3) && !gap &&
+	if (length >= 5 || w.isTag && length >= 3) && !hasGap &&
 		(strings.HasPrefix(w.plainForm, p.plainForm) || strings.HasSuffix(w.plainForm, p.plainForm)) {
 		return LevelWarn
 	}
@@ -330,10 +332,10 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 		candidates := []string{w.consonants}
 		if w.script == consonantScript {
 			candidates = candidates[:0]
-			for _, bare := range withoutPrefixes(w.plainForm) {
+			for _, withoutPrefix := range withoutPrefixes(w.plainForm) {
 				var b strings.Builder
-				for i := range []rune(bare) {
-					b.WriteString(romanisedLetter([]rune(bare), i))
+				for i := range []rune(withoutPrefix) {
+					b.WriteString(romanisedLetter([]rune(withoutPrefix), i))
 				}
 				candidates = append(candidates, consonantsOf(keepLetters(b.String())))
 			}
@@ -361,7 +363,8 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 		return LevelBlock
 	}
 	if stem := strings.TrimRight(p.phonetic, "aeiou"); len(stem) >= 3 && w.script == alphabeticScript {
-		if rest, ok := strings.CutPrefix(w.phonetic, stem); ok && len(rest) <= 4 && strings.Trim(rest, "aeioumvks") == "" {
+		if ending, ok := strings.CutPrefix(w.phonetic, stem); ok && len(ending) <= 4 &&
+			strings.Trim(ending, "aeioumvks") == "" {
 			return LevelBlock
 		}
 	}
@@ -380,8 +383,8 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 func matchOtherLanguage(w wordPart, p namePattern) Level {
 	a, b := strings.TrimRight(w.consonants, "*"), strings.TrimRight(p.consonants, "*")
 	if !lacksOnlyVowels(a, b) && !lacksOnlyVowels(b, a) {
-		if bare := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.isIndic &&
-			len(strings.ReplaceAll(bare, "*", "")) >= 2 && lacksOnlyVowels(bare, b) {
+		if withoutVowels := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.isIndic &&
+			len(strings.ReplaceAll(withoutVowels, "*", "")) >= 2 && lacksOnlyVowels(withoutVowels, b) {
 			return LevelWarn // A postposition follows without a space.
 		}
 		return ""
@@ -425,19 +428,19 @@ func commonPrefixLength(a, b string) int {
 // are written together with it.
 func withoutPrefixes(w string) []string {
 	out := []string{w}
-	rest := []rune(w)
+	letters := []rune(w)
 	for range 3 {
-		if len(rest) < 3 || !strings.ContainsRune("وفبلكسوبלהמשכ"+"ו", rest[0]) && rest[0] != 'ا' {
+		if len(letters) < 3 || !strings.ContainsRune("وفبلكسوبלהמשכ"+"ו", letters[0]) && letters[0] != 'ا' {
 			break
 		}
-		if rest[0] == 'ا' {
-			if rest[1] != 'ل' {
+		if letters[0] == 'ا' {
+			if letters[1] != 'ل' {
 				break
 			}
-			rest = rest[1:]
+			letters = letters[1:]
 		}
-		rest = rest[1:]
-		out = append(out, string(rest))
+		letters = letters[1:]
+		out = append(out, string(letters))
 	}
 	return out
 }

@@ -53,7 +53,7 @@ var namedPlacePattern = regexp.MustCompile(
 	`\p{Lu}[\p{L}'’-]+(?:\s+(?:of\s+|de\s+|la\s+|the\s+)?\p{Lu}[\p{L}'’-]+)*\s+(?:School|Hospital|Clinic|University|College|Church|Park|` +
 		`Hotel|Station|Airport|Library|Academy|Kindergarten|Street|County|Valley|Beach|Lake|River|Island|Bridge)\b`)
 
-// findPlaces finds places and addresses, and telephone numbers and the like by which somebody can be reached.
+// findPlaces finds places, addresses, and telephone numbers and other contact data.
 func findPlaces(text string) []Finding {
 	const message = "it says where: consider whether that tells the source"
 	out := findMatches(text, addressPatterns, "place", message)

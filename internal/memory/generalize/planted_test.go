@@ -9,25 +9,25 @@ import (
 	"github.com/pgconsent/pgconsent/test/property"
 )
 
-// Names that somebody plants so that a person reads them and a check does not. None of these is clear: most block, and
-// what a check cannot be sure of is warned of. seeds/003:87-93.
+// These names are disguised so that a person can read them and a check might not. Each is found: most block, and
+// uncertain ones get a warning. seeds/003:87-93.
 func TestPlantedNamesAreNeverClear(t *testing.T) {
 	for _, c := range []struct{ subject, alias, text string }{
-		// Marks that turn the direction, and letters that are not seen.
+		// Marks that change the writing direction, and invisible letters.
 		{"dog:bella", "", "\u202dBella\u202c rests"}, {"dog:bella", "", "B\u202ee\u202cl\u2066l\u2069a rests"}, {
 			"dog:bella", "", "\u061cBel\u200fla"}, {"dog:bella", "", "Be\u180el\u2063la"}, {"dog:bella", "", "B\U000e0020ella"},
 		{"dog:bella", "", "\u202ealleB\u202c rests"}, // read from right to left
-		// Split, by punctuation, a line break, a tab, brackets.
+		// A name that is split by punctuation, a line break, a tab or brackets.
 		{"dog:bella", "", "Bel\nla rests"}, {"dog:bella", "", "Bel\r\nla rests"}, {"dog:bella", "", "Bel\tla"}, {
 			"dog:bella", "", "Bel(l)a"}, {"dog:bella", "", "[B]ella"}, {"dog:bella", "", "Be«ll»a"}, {"dog:bella", "", "Be…lla"}, {"dog:bella", "", "Be~lla"},
 		{"dog:bella", "", "B, e, l, l, a"}, {"dog:bella", "", "B | e | l | l | a"}, {"dog:bella", "", "Be+lla"}, {
 			"dog:bella", "", "Be\u2028lla"}, {"dog:bella", "", "<b>B</b>ella"}, {"dog:bella", "", "**B**ella"}, {"dog:bella", "", "`Be`lla"},
-		// Letters of other alphabets.
+		// Similar letters of other alphabets.
 		{"dog:bella", "", "Bеllа"}, {"dog:bella", "", "ВеIIа"}, {"dog:bella", "", "ßella"}, {
 			"dog:bella", "", "Ᏼella"}, {"dog:bella", "", "Βɛlla"}, {"dog:bella", "", "Bellɑ"}, {"dog:bella", "", "Beⅼⅼa"}, {"dog:bella", "", "ꓐella"},
 		{"human:sean", "", "Ѕеаn"}, {"human:sean", "", "Seаn’s"}, {"human:sean", "", "Шон"}, {
 			"human:1", "Peter", "Петр"}, {"human:1", "Alexander", "Александру"}, {"human:1", "Natasha", "Наташи"}, {"human:1", "Eleni", "Ελένη"},
-		// Marks upon marks, upside down, written small or high.
+		// Letters with combining marks, upside down, superscript or small capitals.
 		{"dog:bella", "", "B̶e̶l̶l̶a̶"}, {"dog:bella", "", "B⃝e⃝l⃝l⃝a⃝"}, {"dog:bella", "", "ᴮᵉˡˡᵃ"}, {
 			"dog:bella", "", "ₑB" + "ella"}, {"dog:bella", "", "ⒷⒺⓁⓁⒶ"},
 		// Possessives and hyphens of several languages.
@@ -64,8 +64,8 @@ func TestPlantedNamesAreNeverClear(t *testing.T) {
 // A name anywhere in a text, dressed in one or two ways: the text is never clear.
 func TestAnyPlantedNameIsFound(t *testing.T) {
 	names := []string{"Bella", "Sean", "Tobias", "Юлия", "Сергей", "Γιώργος", "محمد", "王小明", "김민수", "Jürgen", "Łukasz", "Anne-Marie", "O'Neil"}
-	around := []string{"Heart murmurs in %s need rest", "%s", "(%s)", "“%s”, said the vet", "what %s,\nwas told", "x:%s;y"}
-	dress := []func(string) string{
+	sentences := []string{"Heart murmurs in %s need rest", "%s", "(%s)", "“%s”, said the vet", "what %s,\nwas told", "x:%s;y"}
+	disguises := []func(string) string{
 		strings.ToUpper, strings.ToLower,
 		func(s string) string { return "\u202e" + s + "\u202c" }, func(s string) string { return "\u2067" + s + "\u2069" },
 		func(s string) string { return s + "'s" }, func(s string) string { return s + "’s" }, func(s string) string {
@@ -80,11 +80,11 @@ func TestAnyPlantedNameIsFound(t *testing.T) {
 	}
 	property.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(t, "name")
-		text := rapid.SampledFrom(dress).Draw(t, "dress")(name)
+		text := rapid.SampledFrom(disguises).Draw(t, "dress")(name)
 		if rapid.Bool().Draw(t, "twice") {
-			text = rapid.SampledFrom(dress).Draw(t, "again")(text)
+			text = rapid.SampledFrom(disguises).Draw(t, "again")(text)
 		}
-		text = strings.ReplaceAll(rapid.SampledFrom(around).Draw(t, "around"), "%s", text)
+		text = strings.ReplaceAll(rapid.SampledFrom(sentences).Draw(t, "around"), "%s", text)
 		if r := judge("human:1", name, text); r.Verdict != VerdictBlocked {
 			t.Fatalf("%s in %q: %s", name, text, r.Verdict)
 		}

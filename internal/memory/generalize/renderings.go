@@ -20,28 +20,28 @@ var (
 // alternativeReadings returns a text as it is, and as HTML, a URL, a string literal or Base64 would show it.
 func alternativeReadings(text string) []string {
 	out := []string{text}
-	other := func(form string) {
+	addReading := func(form string) {
 		if form != text {
 			out = append(out, form)
 		}
 	}
-	other(html.UnescapeString(text))
-	if plain, err := url.PathUnescape(text); err == nil {
-		other(plain)
+	addReading(html.UnescapeString(text))
+	if unescaped, err := url.PathUnescape(text); err == nil {
+		addReading(unescaped)
 	}
-	other(markupPattern.ReplaceAllString(text, ""))
-	other(escapePattern.ReplaceAllStringFunc(text, decodeEscape))
+	addReading(markupPattern.ReplaceAllString(text, ""))
+	addReading(escapePattern.ReplaceAllStringFunc(text, decodeEscape))
 	if found := decodeBase64(text); found != "" {
-		other(found)
+		addReading(found)
 	}
 	if strings.Contains(text, "|") { // The sign | may look like a letter, or separate letters.
-		other(strings.ReplaceAll(text, "|", " "))
+		addReading(strings.ReplaceAll(text, "|", " "))
 	}
 	if strings.ContainsRune(text, rightToLeftOverride) {
-		other(applyRightToLeft(text))
+		addReading(applyRightToLeft(text))
 	}
 	if strings.ContainsAny(text, upsideDownOnly) {
-		other(replaceUpsideDown(text))
+		addReading(replaceUpsideDown(text))
 	}
 	return out
 }

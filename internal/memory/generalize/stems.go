@@ -59,10 +59,10 @@ func inflectedStems(name string) []nameStem {
 	n := len(r)
 	vowel := func(i int) bool { return strings.ContainsRune(vowels, r[i]) }
 	if n >= 3 && strings.ContainsRune("eoео", r[n-2]) && !vowel(n-1) && !vowel(n-3) {
-		before, last := string(r[:n-2]), string(r[n-1])
-		add(before+last, endingsAfterFleetingVowel)
+		before, lastLetter := string(r[:n-2]), string(r[n-1])
+		add(before+lastLetter, endingsAfterFleetingVowel)
 		if r[n-3] == 'л' || r[n-3] == 'н' {
-			add(before+"ь"+last, endingsAfterFleetingVowel)
+			add(before+"ь"+lastLetter, endingsAfterFleetingVowel)
 		}
 	}
 	for _, s := range softenedEndings {
@@ -74,10 +74,10 @@ func inflectedStems(name string) []nameStem {
 		add(before+"s", finnishNenEndings)
 	}
 	if n >= 5 && vowel(n-1) {
-		if changed, ok := weakConsonants[string(r[n-3:n-1])]; ok {
-			add(string(r[:n-3])+changed+string(r[n-1]), endingsAfterWeakening)
+		if weakenedConsonants, ok := weakConsonants[string(r[n-3:n-1])]; ok {
+			add(string(r[:n-3])+weakenedConsonants+string(r[n-1]), endingsAfterWeakening)
 			if r[n-1] == 'i' {
-				add(string(r[:n-3])+changed+"e", endingsAfterWeakening)
+				add(string(r[:n-3])+weakenedConsonants+"e", endingsAfterWeakening)
 			}
 		}
 	}
@@ -94,25 +94,25 @@ func inflectedStems(name string) []nameStem {
 // hasChangedStem reports whether a word is a name in a case that changes its stem, or its diminutive.
 func hasChangedStem(word string, p namePattern) bool {
 	for _, s := range p.stems {
-		if rest, ok := strings.CutPrefix(word, s.text); ok && s.endings[rest] {
+		if ending, ok := strings.CutPrefix(word, s.text); ok && s.endings[ending] {
 			return true
 		}
 	}
-	bare := strings.TrimRight(p.plainForm, vowels)
-	if utf8.RuneCountInString(bare) < 3 {
+	withoutVowels := strings.TrimRight(p.plainForm, vowels)
+	if utf8.RuneCountInString(withoutVowels) < 3 {
 		return false
 	}
-	rest, ok := strings.CutPrefix(word, bare)
-	return ok && utf8.RuneCountInString(rest) <= 7 &&
-		slices.ContainsFunc(diminutiveSuffixes, func(d string) bool { return strings.HasPrefix(rest, d) })
+	ending, ok := strings.CutPrefix(word, withoutVowels)
+	return ok && utf8.RuneCountInString(ending) <= 7 &&
+		slices.ContainsFunc(diminutiveSuffixes, func(d string) bool { return strings.HasPrefix(ending, d) })
 }
 
 // isReversed reports whether a word is another one written backwards.
-func isReversed(a, b string) bool {
-	if len(a) != len(b) {
+func isReversed(word, other string) bool {
+	if len(word) != len(other) {
 		return false
 	}
-	r := []rune(a)
+	r := []rune(word)
 	slices.Reverse(r)
-	return string(r) == b
+	return string(r) == other
 }

@@ -91,7 +91,7 @@ const erasedIDText = "(forgotten)"
 // maxRows is how many memories one report has.
 const maxRows = 200
 
-// memoryRow is a memory as the database returns it to the control role.
+// memoryRow is a memory as the control role reads it from the database.
 type memoryRow struct {
 	kind, key, store, owner            string
 	source                             *string
@@ -131,7 +131,7 @@ type storeConsents struct {
 	contexts  map[string][]string
 }
 
-type consentRow struct{ key, grantor, grantee, scope, given string }
+type consentRow struct{ key, grantor, grantee, scope, recordedAt string }
 
 // possibleViewer is an entity that may see a memory.
 type possibleViewer struct {
@@ -224,12 +224,12 @@ func (a auditor) auditedMemories(ctx context.Context, d *Service, caller string,
 		return nil, err
 	}
 	candidates := a.possibleViewers(d.AgentAttributes(), rows)
-	visible, err := a.visibleRows(ctx, agentConn, keys, candidates, rows)
+	visibleByViewer, err := a.visibleRows(ctx, agentConn, keys, candidates, rows)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range rows {
-		row, err := a.auditedMemory(ctx, caller, r, candidates, visible)
+		row, err := a.auditedMemory(ctx, caller, r, candidates, visibleByViewer)
 		if err != nil {
 			return nil, err
 		}
@@ -284,10 +284,10 @@ func (a auditor) readMemories(ctx context.Context, caller, subject, kind, key st
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (memoryRow, error) {
 		var f memoryRow
-		var subjects, grants, evidence, speaks []*string
-		err := row.Scan(&f.kind, &f.key, &f.store, &f.owner, &f.source, &subjects, &grants, &evidence, &speaks)
+		var subjects, grants, evidence, toldBy []*string
+		err := row.Scan(&f.kind, &f.key, &f.store, &f.owner, &f.source, &subjects, &grants, &evidence, &toldBy)
 		f.subjects, f.grants, f.evidence, f.toldBy = withoutNulls(subjects), withoutNulls(grants), withoutNulls(evidence),
-			withoutNulls(speaks)
+			withoutNulls(toldBy)
 		return f, err
 	})
 	if err != nil {
@@ -314,7 +314,7 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeConsents, e
 			"pgconsent.privacy_consents($1) ORDER BY given, key", store)
 	if err == nil {
 		var r consentRow
-		_, err = pgx.ForEachRow(rows, []any{&r.key, &r.grantor, &r.grantee, &r.scope, &r.given}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&r.key, &r.grantor, &r.grantee, &r.scope, &r.recordedAt}, func() error {
 			m.consents = append(m.consents, r)
 			return nil
 		})
@@ -352,18 +352,18 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeConsents, e
 }
 
 // possibleViewers returns the agents of the configuration, the other ids to which a memory is granted, the participants
-// of contexts to which it is granted, and anybody.
+// of contexts to which it is granted, and an unknown entity.
 func (a auditor) possibleViewers(logins map[string]map[string]string, rows []memoryRow) []*possibleViewer {
 	var out []*possibleViewer
-	named := map[string]bool{}
+	seenEntities := map[string]bool{}
 	for _, login := range slices.Sorted(keysOfMap(logins)) {
-		entity, all := entityAndRoles(a.section, logins[login])
+		entity, entityWithRoles := entityAndRoles(a.section, logins[login])
 		if entity == "" {
 			continue
 		}
-		named[entity] = true
-		for _, id := range all[1:] {
-			named[id] = true
+		seenEntities[entity] = true
+		for _, id := range entityWithRoles[1:] {
+			seenEntities[id] = true
 		}
 		if i := slices.IndexFunc(out, func(c *possibleViewer) bool {
 			return equalAttributes(c.attributes,
@@ -372,13 +372,14 @@ func (a auditor) possibleViewers(logins map[string]map[string]string, rows []mem
 			out[i].agents = append(out[i].agents, login)
 			continue
 		}
-		out = append(out, &possibleViewer{entity: entity, agents: []string{login}, ids: all, attributes: logins[login]})
+		out = append(out, &possibleViewer{entity: entity, agents: []string{login}, ids: entityWithRoles,
+			attributes: logins[login]})
 	}
 	add := func(id string) {
-		if named[id] || id == a.section.EverybodyWord {
+		if seenEntities[id] || id == a.section.EverybodyWord {
 			return
 		}
-		named[id] = true
+		seenEntities[id] = true
 		out = append(out, &possibleViewer{entity: id, agents: []string{}, ids: []string{id},
 			attributes: a.attributesOfUnknownEntity(id)})
 	}
@@ -507,11 +508,11 @@ func (a auditor) visibleRowsInContext(ctx context.Context, agentConn *pgx.Conn, 
 		}
 		// The keys are compared in the column's own type, so that its index can be used.
 		key := catalog.QuoteIdent(m.Key)
-		answer, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text FROM "+from.SQL()+" WHERE "+
+		keyRows, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text FROM "+from.SQL()+" WHERE "+
 			key+" OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[]::"+m.Relation.Column(m.Key).Type+"[])", queriedKeys)
-		var seen []string
+		var foundKeys []string
 		if err == nil {
-			seen, err = pgx.CollectRows(answer, pgx.RowTo[string])
+			foundKeys, err = pgx.CollectRows(keyRows, pgx.RowTo[string])
 		}
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == "42501" { // This candidate can have no session.
@@ -520,7 +521,7 @@ func (a auditor) visibleRowsInContext(ctx context.Context, agentConn *pgx.Conn, 
 		if err != nil {
 			return nil, fmt.Errorf("ask row security: %w", err)
 		}
-		for _, k := range seen {
+		for _, k := range foundKeys {
 			out[m.Kind+"\x00"+k] = true
 		}
 	}
@@ -529,7 +530,7 @@ func (a auditor) visibleRowsInContext(ctx context.Context, agentConn *pgx.Conn, 
 
 // auditedMemory tells who sees a memory, and why.
 func (a auditor) auditedMemory(ctx context.Context, caller string, r memoryRow, candidates []*possibleViewer,
-	seen map[*possibleViewer]map[string]visibleKeys) (*AuditedMemory, error) {
+	visibleByViewer map[*possibleViewer]map[string]visibleKeys) (*AuditedMemory, error) {
 	owner := r.owner == caller
 	visibleSubjects := r.subjects
 	if !owner {
@@ -538,10 +539,10 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r memoryRow, 
 	out := &AuditedMemory{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: visibleSubjects,
 		OtherSubjects: len(idsNotIn(r.subjects, visibleSubjects)), Access: r.grants, Viewers: []Viewer{},
 		WithoutConsent: []Viewer{}}
-	everybody := seen[candidates[len(candidates)-1]][""].contains(r)
+	isVisibleToAll := visibleByViewer[candidates[len(candidates)-1]][""].contains(r)
 	for _, c := range candidates {
 		contexts := slices.Sorted(func(yield func(string) bool) {
-			for in := range seen[c] {
+			for in := range visibleByViewer[c] {
 				if !yield(in) {
 					return
 				}
@@ -549,11 +550,11 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r memoryRow, 
 		})
 		isVisible := false
 		for _, in := range contexts {
-			if !seen[c][in].contains(r) || isVisible && in != "" {
+			if !visibleByViewer[c][in].contains(r) || isVisible && in != "" {
 				continue
 			}
 			isVisible = true
-			if everybody && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
+			if isVisibleToAll && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
 				continue // The candidate for everybody includes this one.
 			}
 			out.Viewers = append(out.Viewers, a.viewerEntry(c, in, r, visibleSubjects))
@@ -637,7 +638,7 @@ func (a auditor) findConsent(subject string, c *possibleViewer, r memoryRow) (Ag
 			continue
 		}
 		return Agreement{Subject: subject, Grantor: x.grantor, Guardian: x.grantor != subject, Grantee: x.grantee,
-			Scope: x.scope, Record: x.key, Given: x.given}, true
+			Scope: x.scope, Record: x.key, Given: x.recordedAt}, true
 	}
 	return Agreement{}, false
 }

@@ -75,8 +75,8 @@ func (d *Service) ListDerivedBeliefs(ctx context.Context, c identity.Caller, aft
 	out := &DerivedBeliefs{List: []DerivedBelief{}}
 	if len(links) > maxBeliefsPerPage {
 		links = links[:maxBeliefsPerPage]
-		last := links[maxBeliefsPerPage-1]
-		out.Next = encodeCursor(last.cursor, last.key, last.Source)
+		lastLink := links[maxBeliefsPerPage-1]
+		out.Next = encodeCursor(lastLink.cursor, lastLink.key, lastLink.Source)
 	}
 	var beliefs []memoryRow
 	for _, l := range links {

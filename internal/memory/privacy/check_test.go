@@ -10,28 +10,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refused expects an error of a name and an SQLSTATE, with a hint.
-func refused(t *testing.T, what string, err error, name, code string) {
+// requireRefused checks that err has the name and the SQLSTATE, and a hint.
+func requireRefused(t *testing.T, description string, err error, name, code string) {
 	t.Helper()
-	var named *Error
+	var namedError *Error
 	var state *sqlstate.Error
 	switch {
-	case !errors.As(err, &named) || !errors.As(err, &state):
-		t.Errorf("%s: %v, want %s", what, err, name)
-	case named.Name() != name || string(state.Code) != code:
-		t.Errorf("%s: %s %s (%v), want %s %s", what, named.Name(), state.Code, err, name, code)
+	case !errors.As(err, &namedError) || !errors.As(err, &state):
+		t.Errorf("%s: %v, want %s", description, err, name)
+	case namedError.Name() != name || string(state.Code) != code:
+		t.Errorf("%s: %s %s (%v), want %s %s", description, namedError.Name(), state.Code, err, name, code)
 	case state.Hint == "":
-		t.Errorf("%s: %v has no hint", what, err)
+		t.Errorf("%s: %v has no hint", description, err)
 	}
 }
 
-// checks expects that a check passes, or fails as a validation does.
-func checks(t *testing.T, what string, err error, passes bool) {
+// requireValidity checks that err is nil, or a validation error if isValid is false.
+func requireValidity(t *testing.T, description string, err error, isValid bool) {
 	t.Helper()
-	if !passes {
-		refused(t, what, err, NameValidation, "PC422")
+	if !isValid {
+		requireRefused(t, description, err, NameValidation, "PC422")
 	} else if err != nil {
-		t.Errorf("%s: %v", what, err)
+		t.Errorf("%s: %v", description, err)
 	}
 }
 
@@ -39,32 +39,32 @@ func TestIDsAreOneWord(t *testing.T) {
 	cases := map[string]bool{
 		"human:sean": true, "role:vet": true, "si:my-project": true, "a@b.c/d_e": true, "*": true, "小黑": true, "x": true,
 		strings.Repeat("x", maxIDBytes): true, strings.Repeat("x", maxIDBytes+1): false,
-		strings.Repeat("é", maxIDBytes/2): true, strings.Repeat("é", maxIDBytes/2) + "x": false, // bytes are counted
+		strings.Repeat("é", maxIDBytes/2): true, strings.Repeat("é", maxIDBytes/2) + "x": false, // the limit is in bytes
 		"": false, "human:\xff": false,
 	}
-	for _, no := range " \u00a0\t\n\x00\u200b\"'`\\,;()[]{}<>$" {
-		cases["a"+string(no)+"b"] = false
+	for _, separator := range " \u00a0\t\n\x00\u200b\"'`\\,;()[]{}<>$" {
+		cases["a"+string(separator)+"b"] = false
 	}
-	for s, passes := range cases {
-		checks(t, fmt.Sprintf("an id %q", s), checkID("the id", s), passes)
-		checks(t, fmt.Sprintf("an id %q that may be left out", s), checkOptionalID("the id", s), passes || s == "")
+	for s, isValid := range cases {
+		requireValidity(t, fmt.Sprintf("an id %q", s), checkID("the id", s), isValid)
+		requireValidity(t, fmt.Sprintf("an id %q that may be left out", s), checkOptionalID("the id", s), isValid || s == "")
 	}
 }
 
 func TestListsOfIDs(t *testing.T) {
-	many := slices.Repeat([]string{"x"}, maxIDs)
+	maxList := slices.Repeat([]string{"x"}, maxIDs)
 	for _, c := range []struct {
 		list, want []string // want nil: it is refused
 	}{
 		{nil, []string{}},
 		{[]string{"b", "a", "b", "B"}, []string{"b", "a", "B"}},
-		{many, []string{"x"}},
-		{append(many, "x"), nil},
+		{maxList, []string{"x"}},
+		{append(maxList, "x"), nil},
 		{[]string{"a", ""}, nil},
 		{[]string{"a b", "c"}, nil},
 	} {
 		got, err := checkIDs("access", c.list)
-		checks(t, strings.Join(c.list, " "), err, c.want != nil)
+		requireValidity(t, strings.Join(c.list, " "), err, c.want != nil)
 		if err == nil && (got == nil || !slices.Equal(got, c.want)) {
 			t.Errorf("%q: %q, want %q", c.list, got, c.want)
 		}
@@ -72,17 +72,17 @@ func TestListsOfIDs(t *testing.T) {
 }
 
 func TestTextsAndReasons(t *testing.T) {
-	for s, passes := range map[string]bool{
+	for s, isValid := range map[string]bool{
 		"": true, "a\nb": true, "12345": true, "123456": false, "ééx": true, "ééxx": false, "a\x00": false, "\xff": false,
 	} {
-		checks(t, fmt.Sprintf("a text %q", s), checkText("the text", s, 5), passes)
+		requireValidity(t, fmt.Sprintf("a text %q", s), checkText("the text", s, 5), isValid)
 	}
-	for s, passes := range map[string]bool{
+	for s, isValid := range map[string]bool{
 		"": true, "the vet has moved": true, "a\nb": false, "a\tb": false, "a\x00": false, "\xff": false,
 		strings.Repeat("x", maxReasonCharacters+1): false, strings.Repeat("é", maxReasonCharacters+1): false,
 		strings.Repeat("é", maxReasonCharacters): true, strings.Repeat("𝄞", maxReasonCharacters): true, // characters are counted
 	} {
-		checks(t, fmt.Sprintf("a reason %q", s), checkReason(s), passes)
+		requireValidity(t, fmt.Sprintf("a reason %q", s), checkReason(s), isValid)
 	}
 }
 

@@ -107,25 +107,26 @@ func (d *Service) WithdrawConsent(ctx context.Context, caller identity.Caller, g
 		return nil, newError(NameNotFound, "The DBA names the column revoked: under consents in the policy.",
 			"consents cannot be revoked here")
 	}
-	where, values := catalog.QuoteIdent(x.Key)+" = $1", []any{g.ID}
+	condition, values := catalog.QuoteIdent(x.Key)+" = $1", []any{g.ID}
 	if g.ID == "" {
 		grantor := g.Grantor
 		if grantor == "" {
 			grantor = s.entity
 		}
-		where, values = catalog.QuoteIdent(x.Grantor)+" = $1 AND "+catalog.QuoteIdent(x.Grantee)+
+		condition, values = catalog.QuoteIdent(x.Grantor)+" = $1 AND "+catalog.QuoteIdent(x.Grantee)+
 			" = $2", []any{grantor, g.Grantee}
 		if x.Scope != "" && g.Scope != "" {
 			values = append(values, g.Scope)
-			where += " AND " + catalog.QuoteIdent(x.Scope) + " = $" + intText(len(values))
+			condition += " AND " + catalog.QuoteIdent(x.Scope) + " = $" + intText(len(values))
 		}
 		if g.Store != "" {
 			values = append(values, g.Store)
-			where += " AND " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $" + intText(len(values))
+			condition += " AND " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $" + intText(len(values))
 		}
 	}
 	rows, err := s.conn.Query(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Revoked)+
-		" = CURRENT_TIMESTAMP WHERE "+where+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NULL RETURNING "+s.consentColumns(),
+		" = CURRENT_TIMESTAMP WHERE "+condition+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NULL RETURNING "+
+		s.consentColumns(),
 		values...)
 	if err != nil {
 		return nil, translateDatabaseError(err)
@@ -135,7 +136,7 @@ func (d *Service) WithdrawConsent(ctx context.Context, caller identity.Caller, g
 		return nil, translateDatabaseError(err)
 	}
 	if len(out) == 0 { // The consent was revoked before, or there is none.
-		withdrawn, err := s.conn.Query(ctx, "SELECT "+s.consentColumns()+" FROM "+x.Relation.Name.SQL()+" WHERE "+where+
+		withdrawn, err := s.conn.Query(ctx, "SELECT "+s.consentColumns()+" FROM "+x.Relation.Name.SQL()+" WHERE "+condition+
 			" AND "+catalog.QuoteIdent(x.Revoked)+" IS NOT NULL ORDER BY 1 LIMIT 100", values...)
 		if err != nil {
 			return nil, translateDatabaseError(err)
@@ -209,23 +210,23 @@ func scanConsent(row pgx.CollectableRow) (RecordedConsent, error) {
 	return c, err
 }
 
-// findConsents finds a record of the caller's consent that counts.
+// findConsents finds an active consent record of the caller with this grantee and scope.
 func (s *callerSession) findConsents(ctx context.Context, store, grantee, scope string) ([]RecordedConsent, error) {
 	x := s.section.Consents
-	where, values := []string{catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $1",
+	conditions, values := []string{catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $1",
 		catalog.QuoteIdent(x.Grantee) + " = $2", catalog.QuoteIdent(x.Grantor) + " = $3"}, []any{store, grantee, s.entity}
 	if x.Scope != "" {
-		where, values = append(where, catalog.QuoteIdent(x.Scope)+" = $4"), append(values, scope)
+		conditions, values = append(conditions, catalog.QuoteIdent(x.Scope)+" = $4"), append(values, scope)
 	}
 	if x.Revoked != "" {
-		where = append(where, catalog.QuoteIdent(x.Revoked)+" IS NULL")
+		conditions = append(conditions, catalog.QuoteIdent(x.Revoked)+" IS NULL")
 	}
 	if x.Expires != "" {
 		expires := catalog.QuoteIdent(x.Expires)
-		where = append(where, "("+expires+" IS NULL OR "+expires+" > CURRENT_TIMESTAMP)")
+		conditions = append(conditions, "("+expires+" IS NULL OR "+expires+" > CURRENT_TIMESTAMP)")
 	}
 	rows, err := s.conn.Query(ctx, "SELECT "+s.consentColumns()+" FROM "+x.Relation.Name.SQL()+" WHERE "+
-		strings.Join(where, " AND ")+" ORDER BY 1 LIMIT 1", values...)
+		strings.Join(conditions, " AND ")+" ORDER BY 1 LIMIT 1", values...)
 	if err != nil {
 		return nil, translateDatabaseError(err)
 	}
@@ -236,14 +237,14 @@ func (s *callerSession) findConsents(ctx context.Context, store, grantee, scope 
 // checkGuardian checks that the caller is a guardian in a store. The caller counts as a guardian only if it sees the
 // table of guardians.
 func (s *callerSession) checkGuardian(ctx context.Context, ward, store string) error {
-	forbidden := newError(NameForbidden, "The owner of the store records who speaks for whom.",
+	forbiddenError := newError(NameForbidden, "The owner of the store records who speaks for whom.",
 		"only the grantor or its guardian records consent, by its own credential")
 	stores, err := s.storesOfWard(ctx, ward)
 	if err != nil {
 		return err
 	}
 	if !slices.Contains(stores, store) {
-		return forbidden
+		return forbiddenError
 	}
 	return nil
 }
@@ -254,7 +255,7 @@ func (s *callerSession) storesOfWard(ctx context.Context, ward string) ([]string
 	if g == nil {
 		return nil, nil
 	}
-	if _, listed := s.policy.Table(g.Relation.Name); !listed {
+	if _, isListed := s.policy.Table(g.Relation.Name); !isListed {
 		return nil, nil
 	}
 	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(g.Store)+"::pg_catalog.text FROM "+
@@ -284,7 +285,7 @@ func (s *callerSession) consentStore(ctx context.Context, g ConsentRequest) (str
 		}
 	}
 	// The candidates are tried in turn; one counts if exactly one of its stores is possible.
-	try := func(found []string) (string, bool) {
+	onlyStore := func(found []string) (string, bool) {
 		if ward != nil {
 			found = slices.DeleteFunc(found, func(store string) bool { return !slices.Contains(ward, store) })
 		}
@@ -304,11 +305,11 @@ func (s *callerSession) consentStore(ctx context.Context, g ConsentRequest) (str
 		for _, x := range contexts {
 			found = append(found, x.Store)
 		}
-		if store, ok := try(found); ok {
+		if store, ok := onlyStore(found); ok {
 			return store, nil
 		}
 	}
-	if store, ok := try(slices.Clone(ward)); ok {
+	if store, ok := onlyStore(slices.Clone(ward)); ok {
 		return store, nil
 	}
 	if g.Scope != "" && g.Scope != s.section.EverybodyWord {
@@ -316,7 +317,7 @@ func (s *callerSession) consentStore(ctx context.Context, g ConsentRequest) (str
 		if err != nil {
 			return "", err
 		}
-		if store, ok := try(found); ok {
+		if store, ok := onlyStore(found); ok {
 			return store, nil
 		}
 	}
@@ -325,7 +326,7 @@ func (s *callerSession) consentStore(ctx context.Context, g ConsentRequest) (str
 		if err != nil {
 			return "", err
 		}
-		if store, ok := try(found); ok {
+		if store, ok := onlyStore(found); ok {
 			return store, nil
 		}
 	}
@@ -366,7 +367,7 @@ func (s *callerSession) storesOfWards(ctx context.Context) ([]string, error) {
 	if g == nil {
 		return nil, nil
 	}
-	if _, listed := s.policy.Table(g.Relation.Name); !listed {
+	if _, isListed := s.policy.Table(g.Relation.Name); !isListed {
 		return nil, nil
 	}
 	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(g.Store)+"::pg_catalog.text FROM "+

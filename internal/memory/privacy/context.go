@@ -162,9 +162,9 @@ func (d *Service) findOrMakeContext(ctx context.Context, caller identity.Caller,
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(x Context) bool { return e.Store != "" && x.Store != e.Store || !x.MayEnter })
-	if own := slices.DeleteFunc(slices.Clone(found), func(x Context) bool { return !x.Owner }); len(found) > 1 &&
-		len(own) == 1 && e.Store == "" && len(participants) > 0 {
-		found = own
+	if ownContexts := slices.DeleteFunc(slices.Clone(found), func(x Context) bool { return !x.Owner }); len(found) > 1 &&
+		len(ownContexts) == 1 && e.Store == "" && len(participants) > 0 {
+		found = ownContexts
 	}
 	out := &EnteredContext{Added: []string{}}
 	switch {
@@ -181,14 +181,14 @@ func (d *Service) findOrMakeContext(ctx context.Context, caller identity.Caller,
 			return nil, newError(NameConflict, "Leave it out. Its owner changes it by SQL.",
 				"the context is there already, and says what new memories are granted to")
 		}
-		if more := idsNotIn(participants, out.Participants); len(more) > 0 {
+		if newParticipants := idsNotIn(participants, out.Participants); len(newParticipants) > 0 {
 			if len(found) > 1 {
 				return nil, newError(NameValidation, "Say which with --store.", "there are %d contexts of this name", len(found))
 			}
-			if err := s.addParticipants(ctx, &out.Context, more); err != nil {
+			if err := s.addParticipants(ctx, &out.Context, newParticipants); err != nil {
 				return nil, err
 			}
-			out.Added = more
+			out.Added = newParticipants
 		}
 	}
 	if err := s.enterContext(ctx, e.Context); err != nil { // The database decides whether the caller may enter.
@@ -239,13 +239,13 @@ func (s *callerSession) insertContext(ctx context.Context, e ContextRequest, par
 }
 
 // addParticipants adds participants to a context of the caller's own.
-func (s *callerSession) addParticipants(ctx context.Context, c *Context, more []string) error {
+func (s *callerSession) addParticipants(ctx context.Context, c *Context, newParticipants []string) error {
 	if !c.Owner {
 		return newError(NameForbidden, "Enter it without --participants, or ask its owner.",
 			"who takes part in a context is for its owner to say")
 	}
 	x := s.section.Contexts
-	list := append(slices.Clone(c.Participants), more...)
+	list := append(slices.Clone(c.Participants), newParticipants...)
 	tag, err := s.conn.Exec(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Participants.Column)+
 		" = $1 WHERE "+catalog.QuoteIdent(x.Name)+" = $2 AND "+catalog.QuoteIdent(x.Store)+" = $3",
 		encodeList(x.Participants, list), c.Name, c.Store)

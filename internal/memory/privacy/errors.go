@@ -48,7 +48,7 @@ func newError(name, hint, format string, args ...any) *Error {
 		WithHint("%s", hint)}
 }
 
-// newNotFoundError is the answer both for what does not exist and for what the caller may not know of.
+// newNotFoundError is the error both for an object that does not exist and for one that the caller may not know of.
 func newNotFoundError(kind string) *Error {
 	return newError(NameNotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.",
 		"there is no such %s for you", kind)

@@ -61,13 +61,13 @@ func (e *BlockedError) Name() string { return e.refused.Name() }
 
 // refusalOfReport returns the refusal that follows from a report, or nil. The caller judges dates and rare words. A
 // certain name is always refused, and an uncertain one unless the caller accepts it.
-func refusalOfReport(r generalize.Report, accept bool) error {
+func refusalOfReport(r generalize.Report, acceptsWarnings bool) error {
 	switch {
 	case r.Verdict == generalize.VerdictBlocked:
 		return &BlockedError{newError(NameBlocked,
 			"Say it without what the report calls block: names of those whom the memory is about, in whatever form, and its id.",
 			"the text tells whom the private memory is about: nothing was made"), r}
-	case !accept && slices.ContainsFunc(r.Findings, func(f generalize.Finding) bool {
+	case !acceptsWarnings && slices.ContainsFunc(r.Findings, func(f generalize.Finding) bool {
 		return f.Check == generalize.CheckEntityName && f.Level == generalize.LevelWarn
 	}):
 		return &BlockedError{newError(NameBlocked,
@@ -238,22 +238,22 @@ func scanSource(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, erro
 // aliases that the caller sees.
 func (s *callerSession) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemory) ([]generalize.Subject,
 	error) {
-	who := slices.Clone(src.subjects)
-	if src.toldBy != "" && !slices.Contains(s.ids, src.toldBy) && !slices.Contains(who, src.toldBy) {
-		who = append(who, src.toldBy)
+	persons := slices.Clone(src.subjects)
+	if src.toldBy != "" && !slices.Contains(s.ids, src.toldBy) && !slices.Contains(persons, src.toldBy) {
+		persons = append(persons, src.toldBy)
 	}
 	out := []generalize.Subject{}
-	for _, w := range who {
+	for _, w := range persons {
 		out = append(out, generalize.Subject{ID: w})
 	}
 	a := s.section.Generalize.Aliases
-	if a == nil || len(who) == 0 {
+	if a == nil || len(persons) == 0 {
 		return out, nil
 	}
 	rows, err := tx.Query(ctx, "SELECT "+catalog.QuoteIdent(a.Subject)+"::pg_catalog.text, "+
 		catalog.QuoteIdent(a.Alias)+"::pg_catalog.text FROM "+a.Relation.Name.SQL()+
 		" WHERE "+catalog.QuoteIdent(a.Store)+"::pg_catalog.text = $1 AND "+catalog.QuoteIdent(a.Subject)+
-		" = ANY ($2::pg_catalog.text[]) LIMIT $3", src.store, who, maxAliases+1)
+		" = ANY ($2::pg_catalog.text[]) LIMIT $3", src.store, persons, maxAliases+1)
 	if err != nil {
 		return nil, translateDatabaseError(err)
 	}
@@ -283,13 +283,13 @@ func (s *callerSession) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *gene
 	corpus.Add(src.content)
 	bytes := len(src.content)
 	for _, m := range s.section.Memories {
-		left := maxCorpusTexts - corpus.DocumentCount()
-		if left <= 0 || bytes > maxCorpusBytes {
+		remaining := maxCorpusTexts - corpus.DocumentCount()
+		if remaining <= 0 || bytes > maxCorpusBytes {
 			break
 		}
 		key := catalog.QuoteIdent(m.Key)
 		rows, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text, "+catalog.QuoteIdent(m.Content)+
-			"::pg_catalog.text FROM "+m.Relation.Name.SQL()+" ORDER BY "+key+" LIMIT $1", left)
+			"::pg_catalog.text FROM "+m.Relation.Name.SQL()+" ORDER BY "+key+" LIMIT $1", remaining)
 		if err != nil {
 			return translateDatabaseError(err)
 		}

@@ -12,37 +12,38 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// Who sees a memory is told to its owner, its subjects and their guardians, and is what the database shows; for others
-// there is nothing.
-func auditing(k *kernle) {
+// The owner of a memory, its subjects and their guardians may ask who can see it, and get what the database itself
+// shows. Others get the answer for a memory that does not exist.
+func checkAudit(k *kernle) {
 	ctx := context.Background()
-	all := k.service.AgentAttributes()
+	agentAttributes := k.service.AgentAttributes()
 	k.service.AgentAttributes = func() map[string]map[string]string {
-		return map[string]map[string]string{"ash": all["ash"], "bella": all["bella"], "sean": all["sean"],
-			"vet": all["vet"]}
+		return map[string]map[string]string{"ash": agentAttributes["ash"], "bella": agentAttributes["bella"], "sean": agentAttributes["sean"],
+			"vet": agentAttributes["vet"]}
 	}
-	defer func() { k.service.AgentAttributes = func() map[string]map[string]string { return all } }()
+	defer func() { k.service.AgentAttributes = func() map[string]map[string]string { return agentAttributes } }()
 	subject := func(id string) identity.Caller { return identity.Caller{Role: identity.Subject, Subject: id} }
 	control := must[*pgx.Conn](k, "connect")(k.service.ConnectControl(ctx))
 	defer control.Close(ctx)
-	may := func(caller, about, kind, key string) []memoryRow {
+	auditableRows := func(caller, subject, kind, key string) []memoryRow {
 		k.Helper()
 		a := auditor{controlConn: control}
-		return must[[]memoryRow](k, caller)(a.readMemories(ctx, caller, about, kind, key, nil, 100))
+		return must[[]memoryRow](k, caller)(a.readMemories(ctx, caller, subject, kind, key, nil, 100))
 	}
-	// told are all the memories that somebody may ask about, by kind and id.
-	told := func(caller string) map[string]AuditedMemory {
+	// told returns all memories about which a caller may ask, by kind and id.
+	auditedMemories := func(caller string) map[string]AuditedMemory {
 		k.Helper()
 		p := k.service.Policy()
 		a := auditor{policy: p, section: p.Privacy(), controlConn: control, stores: map[string]*storeConsents{}}
 		out := map[string]AuditedMemory{}
 		for _, r := range must[[]AuditedMemory](k, caller)(a.auditedMemories(ctx, k.service, caller,
-			may(caller, "", "", ""))) {
+			auditableRows(caller, "", "", ""))) {
 			out[r.Kind+" "+r.ID] = r
 		}
 		return out
 	}
-	// viewers are told as text: who, in which context, through what, with which consent, and without whose.
+	// viewers formats viewers as text: who, in which context, by which grants, with which consent, and whose consent is
+	// missing.
 	viewers := func(list []Viewer) []string {
 		out := []string{}
 		for _, v := range list {
@@ -73,14 +74,14 @@ func auditing(k *kernle) {
 			" SELECT pgconsent.audit_forget('si:bella')"); err != nil {
 		k.Fatal(err)
 	}
-	owner, guardian := told("si:ash"), told("human:sean")
+	owner, guardian := auditedMemories("si:ash"), auditedMemories("human:sean")
 	for _, c := range []struct {
-		what          string
-		told          map[string]AuditedMemory
-		memory        string
-		sees, waiting []string
-		subjects      []string
-		others        int
+		description                       string
+		auditedMemories                   map[string]AuditedMemory
+		memory                            string
+		viewersWithAccess, waitingViewers []string
+		subjects                          []string
+		othersCount                       int
 	}{
 		{"a memory, by its owner", owner, "episode episode:1",
 			[]string{"human:vet in ctx:health grant ctx:health by consent:2", "si:ash owner",
@@ -98,77 +99,77 @@ func auditing(k *kernle) {
 			[]string{"human:kid"}, 0},
 		{"one granted to what is no list", owner, "episode episode:bad", []string{"si:ash owner"}, nil, nil, 0},
 	} {
-		got, ok := c.told[c.memory]
-		k.same("sees "+c.what, viewers(got.Viewers), c.sees...)
-		k.same("waits for consent, "+c.what, viewers(got.WithoutConsent), c.waiting...)
-		k.same("whom it is about, "+c.what, got.Subjects, c.subjects...)
-		if !ok || got.Owner != "si:ash" || got.OtherSubjects != c.others || got.Store != "ash" {
-			k.Errorf("%s: %+v", c.what, got)
+		got, ok := c.auditedMemories[c.memory]
+		k.same("sees "+c.description, viewers(got.Viewers), c.viewersWithAccess...)
+		k.same("waits for consent, "+c.description, viewers(got.WithoutConsent), c.waitingViewers...)
+		k.same("whom it is about, "+c.description, got.Subjects, c.subjects...)
+		if !ok || got.Owner != "si:ash" || got.OtherSubjects != c.othersCount || got.Store != "ash" {
+			k.Errorf("%s: %+v", c.description, got)
 		}
 	}
 	if _, ok := guardian["episode episode:public"]; ok {
 		k.Errorf("a guardian is told of %d memories, a public one among them", len(guardian))
 	}
-	if list := may("human:kid", "", "", ""); len(list) != 3 || slices.ContainsFunc(list,
+	if list := auditableRows("human:kid", "", "", ""); len(list) != 3 || slices.ContainsFunc(list,
 		func(f memoryRow) bool { return !slices.Equal(f.toldBy, []string{"human:kid"}) }) {
 		k.Errorf("a subject may ask about %+v", list)
 	}
-	// What became of grants, the first first.
+	// The history of the grants, oldest first.
 	h := owner["episode episode:mine"].History
 	if len(h) != 2 || h[0].Action != "grant" || h[0].Reason != "first" || h[0].By != "si:ash" ||
 		!slices.Equal(h[0].Grantees, []string{erasedIDText}) || h[0].At.IsZero() || h[1].Action != "revoke" ||
 		h[1].By != "postgres" {
 		k.Errorf("what became of it: %+v", h)
 	}
-	// An id that begins as a kind is of that kind alone.
+	// An id with the prefix of a kind is looked for only in that kind.
 	if out := must[*AuditReport](k, "both")(k.service.Audit(ctx, as("ash"), AuditQuery{ID: "twice"})); len(out.Rows) != 2 ||
 		out.Next != "" {
 		k.Errorf("of two memories with an id %d are told", len(out.Rows))
 	}
 	_, err := k.service.Audit(ctx, as("ash"), AuditQuery{ID: "episode:array"})
-	refused(k.T, "by an id of another kind", err, NameNotFound, "PC404")
+	requireRefused(k.T, "by an id of another kind", err, NameNotFound, "PC404")
 
-	// About a subject, in pages: each memory once, in their order; a place opens nothing to others.
-	first := must[*AuditReport](k, "a page")(k.service.Audit(ctx, as("ash"), AuditQuery{Subject: "dog:page", MaxMemories: 2}))
-	last := must[*AuditReport](k, "the last page")(k.service.Audit(ctx, as("ash"), AuditQuery{Subject: "dog:page", MaxMemories: 1,
-		After: first.Next}))
-	if len(first.Rows) != 2 || first.Rows[0].ID != "episode:page1" || first.Rows[1].ID != "episode:page2" ||
-		first.Next == "" || len(last.Rows) != 1 || last.Rows[0].ID != "episode:page3" || last.Next != "" {
-		k.Errorf("in pages: %+v, %+v", first, last)
+	// The audit of a subject comes in pages, each memory once and in order. A cursor gives other callers nothing.
+	firstPage := must[*AuditReport](k, "a page")(k.service.Audit(ctx, as("ash"), AuditQuery{Subject: "dog:page", MaxMemories: 2}))
+	lastPage := must[*AuditReport](k, "the last page")(k.service.Audit(ctx, as("ash"), AuditQuery{Subject: "dog:page", MaxMemories: 1,
+		After: firstPage.Next}))
+	if len(firstPage.Rows) != 2 || firstPage.Rows[0].ID != "episode:page1" || firstPage.Rows[1].ID != "episode:page2" ||
+		firstPage.Next == "" || len(lastPage.Rows) != 1 || lastPage.Rows[0].ID != "episode:page3" || lastPage.Next != "" {
+		k.Errorf("in pages: %+v, %+v", firstPage, lastPage)
 	}
 	if out, err := k.service.Audit(ctx, subject("si:mallory"), AuditQuery{Subject: "dog:page",
-		After: first.Next}); err != nil || len(out.Rows) != 0 || out.Next != "" {
+		After: firstPage.Next}); err != nil || len(out.Rows) != 0 || out.Next != "" {
 		k.Errorf("a place that somebody else was given: %+v, %v", out, err)
 	}
-	for what, list := range map[string][]memoryRow{
-		"who sees it": may("si:bella", "", "", "episode:1"), "a guardian elsewhere": may("human:mallory", "", "",
-			"episode:1"), "another subject": may("human:mira", "", "", "episode:1"),
-		"the owner, of nobody there": may("si:ash", "dog:bell", "", ""), "the owner, of a longer id": may("si:ash",
-			"", "", "episode:11"), "the owner, of another kind": may("si:ash", "", "belief", "episode:1"),
-		"who speaks for another": may("human:sean", "human:kid", "", ""), "a role": may("role:vet", "", "",
-			"episode:1"), "nobody": may("", "", "", "episode:1"),
+	for description, list := range map[string][]memoryRow{
+		"who sees it": auditableRows("si:bella", "", "", "episode:1"), "a guardian elsewhere": auditableRows("human:mallory", "", "",
+			"episode:1"), "another subject": auditableRows("human:mira", "", "", "episode:1"),
+		"the owner, of nobody there": auditableRows("si:ash", "dog:bell", "", ""), "the owner, of a longer id": auditableRows("si:ash",
+			"", "", "episode:11"), "the owner, of another kind": auditableRows("si:ash", "", "belief", "episode:1"),
+		"who speaks for another": auditableRows("human:sean", "human:kid", "", ""), "a role": auditableRows("role:vet", "", "",
+			"episode:1"), "nobody": auditableRows("", "", "", "episode:1"),
 	} {
 		if len(list) != 0 {
-			k.Errorf("%s may ask about %+v", what, list)
+			k.Errorf("%s may ask about %+v", description, list)
 		}
 	}
 	_, err = k.service.Audit(ctx, as("bella"), AuditQuery{ID: "episode:1"})
-	refused(k.T, "asked by who sees it", err, NameNotFound, "PC404")
+	requireRefused(k.T, "asked by who sees it", err, NameNotFound, "PC404")
 
 	for _, c := range []struct {
-		by    identity.Caller
-		limit int
-		want  []string
-		more  bool
+		caller  identity.Caller
+		limit   int
+		want    []string
+		hasMore bool
 	}{
 		{as("sean"), 5, []string{"dog:bella"}, false},
 		{as("ash"), 2, []string{"dog:bella", "dog:page"}, true},
 		{as("ash"), 3, []string{"dog:bella", "dog:page", "human:kid"}, false},
 	} {
-		got, more, err := k.service.AuditableSubjects(ctx, c.by, c.limit)
-		if err != nil || more != c.more {
-			k.Errorf("whom %s %s may ask about: more %v, %v", c.by.Agent, c.by.Subject, more, err)
+		got, hasMore, err := k.service.AuditableSubjects(ctx, c.caller, c.limit)
+		if err != nil || hasMore != c.hasMore {
+			k.Errorf("whom %s %s may ask about: more %v, %v", c.caller.Agent, c.caller.Subject, hasMore, err)
 		}
-		k.same("whom "+c.by.Agent+c.by.Subject+" may ask about", got, c.want...)
+		k.same("whom "+c.caller.Agent+c.caller.Subject+" may ask about", got, c.want...)
 	}
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The grantor records consent by its own credential, or a guardian in its own name, and nobody else; in the store that
-// the call says, or that its scope, its grantor or what the caller has done before leads to.
-func consenting(k *kernle) {
+// Only the grantor can record a consent, or a guardian in the guardian's own name. The store is the one in the call, or
+// follows from the scope, the grantor, or the caller's earlier consents.
+func checkRecordConsent(k *kernle) {
 	ctx := context.Background()
-	give := func(by string, g ConsentRequest) (*RecordedConsent, error) {
-		return k.service.RecordConsent(ctx, as(by), g)
+	recordConsent := func(agentName string, g ConsentRequest) (*RecordedConsent, error) {
+		return k.service.RecordConsent(ctx, as(agentName), g)
 	}
 	for _, c := range []struct {
-		what, by string
-		g        ConsentRequest
-		want     RecordedConsent // without its id, which it must have
+		description, agentName string
+		g                      ConsentRequest
+		want                   RecordedConsent // without its id, which must not be empty
 	}{
 		{"one's own, which was revoked", "mira", ConsentRequest{Grantee: "si:bella", Store: "ash"},
 			RecordedConsent{Store: "ash", Grantor: "human:mira", Grantee: "si:bella", Scope: "*"}},
@@ -33,21 +33,21 @@ func consenting(k *kernle) {
 		{"naming oneself", "bella", ConsentRequest{Grantor: "si:bella", Grantee: "si:named"},
 			RecordedConsent{Store: "ash", Grantor: "si:bella", Grantee: "si:named", Scope: "*"}},
 	} {
-		got, err := give(c.by, c.g)
+		got, err := recordConsent(c.agentName, c.g)
 		if err != nil {
-			k.Errorf("%s: %v", c.what, err)
+			k.Errorf("%s: %v", c.description, err)
 			continue
 		}
 		if c.want.ID = got.ID; got.ID == "" || *got != c.want {
-			k.Errorf("%s: %+v, want %+v", c.what, *got, c.want)
+			k.Errorf("%s: %+v, want %+v", c.description, *got, c.want)
 		}
 	}
-	// What is recorded already stays so; of another scope or grantee, and what was revoked or was another's, is another
-	// record.
+	// An equal consent that is active is not recorded again. One with another scope or grantee, or after a revocation,
+	// gets a new record.
 	for _, c := range []struct {
-		what, by string
-		g        ConsentRequest
-		id       string // "": a new record
+		description, agentName string
+		g                      ConsentRequest
+		id                     string // "": a new record
 	}{
 		{"again", "sean", ConsentRequest{Grantee: "si:bella", Store: "ash"}, "consent:1"},
 		{"again, in the name of a ward", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:bella"}, "consent:1"},
@@ -55,28 +55,28 @@ func consenting(k *kernle) {
 		{"to another", "sean", ConsentRequest{Grantee: "si:bella_2", Store: "ash"}, ""},
 		{"in another store", "lou", ConsentRequest{Grantee: "si:bella", Store: "right"}, ""},
 	} {
-		got, err := give(c.by, c.g)
+		got, err := recordConsent(c.agentName, c.g)
 		if err != nil || got.Repeated != (c.id != "") || got.Repeated && (got.ID != c.id || got.OnBehalfOf != c.g.Grantor) {
-			k.Errorf("%s: %+v, %v, want %q", c.what, got, err, c.id)
+			k.Errorf("%s: %+v, %v, want %q", c.description, got, err, c.id)
 		}
 	}
 	for _, c := range []struct {
-		what, by   string
-		g          ConsentRequest
-		name, code string
+		description, agentName string
+		g                      ConsentRequest
+		name, code             string
 	}{
 		{"the owner for a subject", "ash", ConsentRequest{Grantor: "dog:bella", Grantee: "si:rex", Store: "ash"}, NameForbidden,
 			"42501"},
 		{"a guardian, in another store", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:rex", Store: "mallory"},
 			NameForbidden, "42501"},
 	} {
-		_, err := give(c.by, c.g)
-		refused(k.T, c.what, err, c.name, c.code)
+		_, err := recordConsent(c.agentName, c.g)
+		requireRefused(k.T, c.description, err, c.name, c.code)
 	}
 	for _, c := range []struct {
-		what, by         string
-		g                ConsentRequest
-		want, name, code string
+		description, agentName string
+		g                      ConsentRequest
+		want, name, code       string
 	}{
 		{"where it is said", "vet", ConsentRequest{Store: "left"}, "left", "", ""},
 		{"where one speaks for the ward", "sean", ConsentRequest{Grantor: "dog:bella"}, "ash", "", ""},
@@ -100,11 +100,11 @@ func consenting(k *kernle) {
 			NameValidation, "PC422"},
 	} {
 		c.g.Grantee = "si:any"
-		got, err := k.session(c.by).consentStore(ctx, c.g)
+		got, err := k.session(c.agentName).consentStore(ctx, c.g)
 		if c.name != "" {
-			refused(k.T, "the store "+c.what, err, c.name, c.code)
+			requireRefused(k.T, "the store "+c.description, err, c.name, c.code)
 		} else if err != nil || got != c.want {
-			k.Errorf("the store %s: %q, %v, want %q", c.what, got, err, c.want)
+			k.Errorf("the store %s: %q, %v, want %q", c.description, got, err, c.want)
 		}
 	}
 	if got := k.value("SELECT string_agg(reason, ', ') FROM pgconsent.privacy_event " +
@@ -115,12 +115,12 @@ func consenting(k *kernle) {
 		k := k.in(t)
 		k.differently(func(p *policy.Privacy) { p.Consents = nil })
 		_, err := k.service.RecordConsent(ctx, as("sean"), ConsentRequest{Grantee: "si:bella", Store: "ash"})
-		refused(t, "without records", err, NameNotFound, "PC404")
+		requireRefused(t, "without records", err, NameNotFound, "PC404")
 	})
 }
 
-// The grantor revokes, and a guardian what its ward has given: by the record's id, or all that fits what is said.
-func withdrawing(k *kernle) {
+// The grantor, or a guardian for its ward, can withdraw a consent by its id, or all consents that match the request.
+func checkWithdrawConsent(k *kernle) {
 	ctx := context.Background()
 	if _, err := k.db.Connect(k, "postgres").Exec(ctx, `
 		INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES
@@ -135,39 +135,39 @@ func withdrawing(k *kernle) {
 			"WHERE id LIKE 'w:%' AND revoked_at IS NULL")
 	}
 	for _, c := range []struct {
-		what     string
-		g        ConsentRequest
-		ids      []string
-		repeated bool
-		active   string
+		description string
+		g           ConsentRequest
+		ids         []string
+		isRepeated  bool
+		active      string
 	}{
 		{"of a scope", ConsentRequest{Grantee: "si:w", Scope: "ctx:health"}, []string{"w:2"}, false, "w:1 w:3 w:4 w:5 w:6 w:7"},
 		{"of a store", ConsentRequest{Grantee: "si:w", Store: "mallory"}, []string{"w:3"}, false, "w:1 w:4 w:5 w:6 w:7"},
 		{"a ward's", ConsentRequest{Grantor: "dog:bella", Grantee: "si:w"}, []string{"w:5"}, false, "w:1 w:4 w:6 w:7"},
-		// where it speaks for it
+		// only in the store where it speaks for the ward
 		{"all to a grantee", ConsentRequest{Grantee: "si:w"}, []string{"w:1"}, false, "w:4 w:6 w:7"},
 		{"all, again", ConsentRequest{Grantee: "si:w"}, []string{"w:1", "w:2", "w:3"}, true, "w:4 w:6 w:7"},
 		{"by its id, whatever else is said", ConsentRequest{ID: "w:4", Grantee: "si:other"}, []string{"w:4"}, false, "w:6 w:7"},
 	} {
 		out, err := k.service.WithdrawConsent(ctx, as("sean"), c.g)
 		var got []string
-		for _, one := range out {
-			got = append(got, one.ID)
-			if !one.Revoked || one.Repeated != c.repeated {
-				k.Errorf("%s: %+v", c.what, one)
+		for _, consent := range out {
+			got = append(got, consent.ID)
+			if !consent.Revoked || consent.Repeated != c.isRepeated {
+				k.Errorf("%s: %+v", c.description, consent)
 			}
 		}
 		if slices.Sort(got); err != nil || !slices.Equal(got, c.ids) {
-			k.Errorf("%s: %q, %v, want %q", c.what, got, err, c.ids)
+			k.Errorf("%s: %q, %v, want %q", c.description, got, err, c.ids)
 		}
 		if now := active(); now != c.active {
-			k.Errorf("%s: %s are active, want %s", c.what, now, c.active)
+			k.Errorf("%s: %s are active, want %s", c.description, now, c.active)
 		}
 	}
 	for _, c := range []struct {
-		what, by         string
-		g                ConsentRequest
-		name, code, hint string
+		description, agentName string
+		g                      ConsentRequest
+		name, code, hint       string
 	}{
 		{"another's, by its id", "sean", ConsentRequest{ID: "w:7"}, NameNotFound, "PC404", "Ids match whole"},
 		{"another's, by the owner of the store", "ash", ConsentRequest{Grantor: "human:mira", Grantee: "si:w"}, NameForbidden,
@@ -179,10 +179,10 @@ func withdrawing(k *kernle) {
 		{"a guardian's own, as its ward's", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:w_2"}, NameNotFound, "PC404",
 			"What you have recorded as a guardian"},
 	} {
-		_, err := k.service.WithdrawConsent(ctx, as(c.by), c.g)
-		refused(k.T, c.what, err, c.name, c.code)
+		_, err := k.service.WithdrawConsent(ctx, as(c.agentName), c.g)
+		requireRefused(k.T, c.description, err, c.name, c.code)
 		if state, ok := errors.AsType[*sqlstate.Error](err); ok && !strings.HasPrefix(state.Hint, c.hint) {
-			k.Errorf("%s: the hint is %q", c.what, state.Hint)
+			k.Errorf("%s: the hint is %q", c.description, state.Hint)
 		}
 	}
 	if now := active(); now != "w:6 w:7" {
@@ -196,6 +196,6 @@ func withdrawing(k *kernle) {
 			p.Consents = &consents
 		})
 		_, err := k.service.WithdrawConsent(ctx, as("sean"), ConsentRequest{Grantee: "si:w"})
-		refused(t, "without a column for it", err, NameNotFound, "PC404")
+		requireRefused(t, "without a column for it", err, NameNotFound, "PC404")
 	})
 }

@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// rows are few, each for a reason: the store of si:ash; one of si:mallory, who uses the names of others; two of si:two.
+// rows are few, each for a reason: the store of si:ash, one of si:mallory (who uses the names of others), and two of
+// si:two.
 const rows = `
 INSERT INTO stacks VALUES ('ash', 'si:ash'), ('mallory', 'si:mallory'), ('left', 'si:two'), ('right', 'si:two');
 INSERT INTO guardians VALUES ('ash', 'dog:bella', 'human:sean'), ('mallory', 'dog:bella', 'human:mallory'),
@@ -64,9 +65,9 @@ INSERT INTO episodes_array (id, stack_id, content, subject_ids, access_grants) V
   ('episode:array', 'ash', 'As an array', '{dog:bella}', '{human:sean}');
 `
 
-// kernle is the world's schema and policy with few rows, behind a proxy. The policy is cut to what this package decides
-// by: two tables of memories, one in each form of a list, and that of beliefs; what another SI told has tests of its
-// own.
+// kernle has the schema and policy of the world kernle with few rows, behind a proxy. The policy is reduced to the
+// parts that this package uses: two tables of memories, each with another form of list, and the table of beliefs.
+// Beliefs of other SIs have tests of their own.
 type kernle struct {
 	*testing.T
 	service  *Service
@@ -81,7 +82,7 @@ func start(t *testing.T) *kernle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(name string) string {
+	readFile := func(name string) string {
 		text, err := w.File(name)
 		if err != nil {
 			t.Fatal(err)
@@ -89,8 +90,8 @@ func start(t *testing.T) *kernle {
 		return string(text)
 	}
 	k := &kernle{T: t, sessions: map[string]*callerSession{}, db: pgtest.Database(t)}
-	harness.Exec(t, k.db, read("schema.sql")+rows)
-	text := read("policy.yaml")
+	harness.Exec(t, k.db, readFile("schema.sql")+rows)
+	text := readFile("policy.yaml")
 	for _, table := range []string{"notes", "raw_entries", "episodes_jsonb"} {
 		text = regexp.MustCompile(`(?m)^  `+table+`:\n(    .*\n)+`).ReplaceAllString(text, "")
 	}
@@ -98,7 +99,7 @@ func start(t *testing.T) *kernle {
 	text = strings.NewReplacer(", note: notes", "", ", raw: raw_entries", "", ", episode_jsonb: episodes_jsonb",
 		"").Replace(text)
 	d := harness.Database{Name: "kernle", DB: k.db, Policy: text, SearchPath: []string{"public"}}
-	compiled := harness.Migrate(t, d, harness.Both).Policy
+	compiledPolicy := harness.Migrate(t, d, harness.Both).Policy
 	logins := map[string]map[string]string{}
 	var agents []harness.Agent
 	for agent, roles := range map[string]string{"ash si:ash": "{}", "bella si:bella": "{}", "sean human:sean": "{}",
@@ -109,25 +110,25 @@ func start(t *testing.T) *kernle {
 		agents = append(agents, harness.Agent{Name: name, Database: "kernle", Attributes: logins[name]})
 	}
 	k.proxy = harness.Serve(t, harness.Both, []harness.Database{d}, agents)
-	direct := func(role string) func(context.Context) (*pgx.Conn, error) {
+	connectDirectly := func(role string) func(context.Context) (*pgx.Conn, error) {
 		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, k.db.DSN(role, "role-password")) }
 	}
 	k.service = &Service{
-		Policy: func() *policy.Policy { return compiled },
+		Policy: func() *policy.Policy { return compiledPolicy },
 		ConnectCaller: func(ctx context.Context, caller identity.Caller) (*pgx.Conn, error) {
 			return pgx.Connect(ctx, k.proxy.DSN(caller.Agent, "kernle"))
 		},
-		AgentAttributes: func() map[string]map[string]string { return logins }, ConnectControl: direct("pgconsent_control"),
-		ConnectAgentRole: direct("pgconsent_agent"),
+		AgentAttributes: func() map[string]map[string]string { return logins }, ConnectControl: connectDirectly("pgconsent_control"),
+		ConnectAgentRole: connectDirectly("pgconsent_agent"),
 	}
 	return k
 }
 
-// in is k for a subtest.
+// in returns k for a subtest.
 func (k *kernle) in(t *testing.T) *kernle { return &kernle{t, k.service, k.db, k.proxy, k.sessions} }
 
-// session is that of an agent, opened as an operation opens it. A call of the service opens one for itself; a test of what
-// a session finds needs no new one each time.
+// session returns the session of an agent, opened as an operation opens it. A call of the service opens its own
+// session. Tests that need one directly share it.
 func (k *kernle) session(agent string) *callerSession {
 	k.Helper()
 	if k.sessions[agent] == nil {
@@ -140,7 +141,7 @@ func (k *kernle) session(agent string) *callerSession {
 	return k.sessions[agent]
 }
 
-// value is what the superuser reads.
+// value returns the result of a query that the superuser runs.
 func (k *kernle) value(sql string) string {
 	k.Helper()
 	var out string
@@ -150,7 +151,7 @@ func (k *kernle) value(sql string) string {
 	return out
 }
 
-// differently changes what the policy's section says, for one subtest.
+// differently changes the privacy section of the policy for one subtest.
 func (k *kernle) differently(change func(*policy.Privacy)) {
 	section := k.service.Policy().Privacy()
 	before := *section
@@ -158,24 +159,25 @@ func (k *kernle) differently(change func(*policy.Privacy)) {
 	change(section)
 }
 
-// same expects a list of ids.
-func (k *kernle) same(what string, got []string, want ...string) {
+// same checks a list of ids.
+func (k *kernle) same(description string, got []string, want ...string) {
 	k.Helper()
 	if !slices.Equal(got, want) {
-		k.Errorf("%s: %q, want %q", what, got, want)
+		k.Errorf("%s: %q, want %q", description, got, want)
 	}
 }
 
-// One database and one proxy serve them all: each uses rows of its own.
+// One database and one proxy serve all these tests; each test uses rows of its own.
 func TestPrivacyOverKernle(t *testing.T) {
 	k := start(t)
 	for _, c := range []struct {
 		name string
 		run  func(*kernle)
 	}{
-		{"adding", adding}, {"granting and revoking", granting}, {"what is held", held}, {"consenting", consenting},
-		{"withdrawing", withdrawing},
-		{"contexts", contexts}, {"audit", auditing}, {"generalizing", generalizing},
+		{"adding", checkAddMemory}, {"granting and revoking", checkGrants}, {"what is held", checkLockTimeout}, {"consenting",
+			checkRecordConsent},
+		{"withdrawing", checkWithdrawConsent},
+		{"contexts", checkContexts}, {"audit", checkAudit}, {"generalizing", checkGeneralize},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(k.in(t)) })
 	}
@@ -184,27 +186,27 @@ func TestPrivacyOverKernle(t *testing.T) {
 	}
 }
 
-func must[T any](k *kernle, what string) func(T, error) T {
+func must[T any](k *kernle, description string) func(T, error) T {
 	return func(out T, err error) T {
 		k.Helper()
 		if err != nil {
-			k.Fatalf("%s: %v", what, err)
+			k.Fatalf("%s: %v", description, err)
 		}
 		return out
 	}
 }
 
-// Who adds a memory, where it goes, and what it is granted to where nothing is asked for.
-func adding(k *kernle) {
+// Who may add a memory, to which store it goes, and which grants it gets by default.
+func checkAddMemory(k *kernle) {
 	ctx := context.Background()
-	add := func(as identity.Caller, n NewMemory) (*Memory, error) {
+	add := func(caller identity.Caller, n NewMemory) (*Memory, error) {
 		n.Content = "x"
-		return k.service.AddMemory(ctx, as, n)
+		return k.service.AddMemory(ctx, caller, n)
 	}
 	for _, c := range []struct {
-		what, by string
-		n        NewMemory
-		want     Memory // without its id
+		description, agentName string
+		n                      NewMemory
+		want                   Memory // without its id
 	}{
 		{"in one's own store", "ash", NewMemory{Source: "human:sean"}, Memory{Kind: "episode", Store: "ash",
 			Source: "human:sean", Access: []string{"human:sean"}}},
@@ -218,9 +220,9 @@ func adding(k *kernle) {
 			Memory{Kind: "episode", Store: "ash", Source: "si:bella", Access: []string{"si:bella", "human:mira",
 				"ctx:talk"}}},
 	} {
-		got, err := add(as(c.by), c.n)
+		got, err := add(as(c.agentName), c.n)
 		if err != nil {
-			k.Errorf("%s: %v", c.what, err)
+			k.Errorf("%s: %v", c.description, err)
 			continue
 		}
 		for _, l := range []*[]string{&c.want.Subjects, &c.want.Access, &c.want.Consent} {
@@ -232,13 +234,13 @@ func adding(k *kernle) {
 			got.ToldFrom != c.want.ToldFrom || got.Subjects == nil || got.Access == nil || got.Consent == nil ||
 			!slices.Equal(got.Subjects, c.want.Subjects) || !slices.Equal(got.Access, c.want.Access) ||
 			!slices.Equal(got.Consent, c.want.Consent) {
-			k.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+			k.Errorf("%s: %+v, want %+v", c.description, got, c.want)
 		}
 	}
 	for _, c := range []struct {
-		what, by   string
-		n          NewMemory
-		name, code string
+		description, agentName string
+		n                      NewMemory
+		name, code             string
 	}{
 		{"in a store of others", "lou", NewMemory{Store: "ash"}, NameForbidden, "42501"},
 		{"in a context that is not", "ash", NewMemory{Context: "ctx:none"}, NameNotFound, "PC404"},
@@ -246,16 +248,16 @@ func adding(k *kernle) {
 		{"granted without consent", "ash", NewMemory{Subjects: []string{"human:kid"}, Access: []string{"si:bella"}},
 			NameForbidden, "42501"},
 	} {
-		_, err := add(as(c.by), c.n)
-		refused(k.T, c.what, err, c.name, c.code)
+		_, err := add(as(c.agentName), c.n)
+		requireRefused(k.T, c.description, err, c.name, c.code)
 	}
 	for _, c := range []struct {
-		by, in, want string // want "": nothing says which
+		agentName, in, want string // want "": the error that no store can be determined
 	}{{"ash", "", "ash"}, {"vet", "", ""}, {"two", "", ""}, {"vet", "ctx:health", "ash"}, {"two", "ctx:two", ""},
 		{"bella", "ctx:two", "left"}, {"lou", "ctx:health", ""}} {
-		got, err := k.session(c.by).storeForMemory(ctx, c.in)
-		if checks(k.T, c.by+" in "+c.in, err, c.want != ""); got != c.want {
-			k.Errorf("a memory of %s in %q goes to %q, want %q", c.by, c.in, got, c.want)
+		got, err := k.session(c.agentName).storeForMemory(ctx, c.in)
+		if requireValidity(k.T, c.agentName+" in "+c.in, err, c.want != ""); got != c.want {
+			k.Errorf("a memory of %s in %q goes to %q, want %q", c.agentName, c.in, got, c.want)
 		}
 	}
 	k.differently(func(p *policy.Privacy) {
@@ -263,16 +265,16 @@ func adding(k *kernle) {
 		m.TellerColumn, m.ToldFromColumn, m.Evidence.Column = "", "", ""
 		p.Memories = []*policy.Memories{&m}
 	})
-	for what, n := range map[string]NewMemory{"who told it": {Source: "human:sean"},
+	for description, n := range map[string]NewMemory{"who told it": {Source: "human:sean"},
 		"from which it was told": {ToldFrom: "episode:1"}} {
 		_, err := add(as("ash"), n)
-		refused(k.T, "no column says "+what, err, NameValidation, "PC422")
+		requireRefused(k.T, "no column says "+description, err, NameValidation, "PC422")
 	}
 }
 
-// The owner grants what consent allows, once however often it is asked, and revokes. What a caller does not see is not
-// there.
-func granting(k *kernle) {
+// The owner grants access to those whom the consents allow, once even if asked again, and revokes access. A memory that
+// the caller does not see is reported as not found.
+func checkGrants(k *kernle) {
 	ctx := context.Background()
 	change := GrantChange{ID: "episode:grant", Grantees: []string{"si:bella", "human:sean", "si:bella"},
 		Consent: []string{"human:sean"}, Reason: "it's so"}
@@ -281,24 +283,24 @@ func granting(k *kernle) {
 	k.same("revoked by a grant", out.Revoked)
 	k.same("access", out.Access, "human:sean", "si:bella")
 	k.same("evidence", out.Consent, "human:sean")
-	const stored = "SELECT access_grants || consent_grants FROM episodes WHERE id = 'episode:grant'"
+	const storedGrants = "SELECT access_grants || consent_grants FROM episodes WHERE id = 'episode:grant'"
 	const events = "SELECT string_agg(did || ' ' || coalesce(reason, '-'), ', ' ORDER BY number) " +
 		"FROM pgconsent.privacy_event WHERE key = 'episode:grant'"
-	if got := k.value(stored); got != `["human:sean","si:bella"]["human:sean"]` {
+	if got := k.value(storedGrants); got != `["human:sean","si:bella"]["human:sean"]` {
 		k.Errorf("stored %s", got)
 	}
-	again := must[*GrantResult](k, "grant again")(k.service.Grant(ctx, as("ash"), change))
-	k.same("granted again", again.Granted)
-	k.same("access", again.Access, "human:sean", "si:bella")
-	more := must[*GrantResult](k, "only evidence")(k.service.Grant(ctx, as("ash"), GrantChange{ID: "episode:grant",
+	repeatedGrant := must[*GrantResult](k, "grant again")(k.service.Grant(ctx, as("ash"), change))
+	k.same("granted again", repeatedGrant.Granted)
+	k.same("access", repeatedGrant.Access, "human:sean", "si:bella")
+	evidenceGrant := must[*GrantResult](k, "only evidence")(k.service.Grant(ctx, as("ash"), GrantChange{ID: "episode:grant",
 		Grantees: []string{"si:bella"}, Consent: []string{"human:sean", "human:mira"}}))
-	k.same("evidence", more.Consent, "human:sean", "human:mira")
-	k.same("granted", more.Granted)
+	k.same("evidence", evidenceGrant.Consent, "human:sean", "human:mira")
+	k.same("granted", evidenceGrant.Granted)
 	out = must[*GrantResult](k, "revoke")(k.service.Revoke(ctx, as("ash"), GrantChange{ID: "episode:grant",
 		Grantees: []string{"si:bella", "si:rex"}}))
 	k.same("revoked", out.Revoked, "si:bella")
 	k.same("granted by a revocation", out.Granted)
-	if got := k.value(stored); got != `["human:sean"]["human:sean","human:mira"]` {
+	if got := k.value(storedGrants); got != `["human:sean"]["human:sean","human:mira"]` {
 		k.Errorf("stored %s", got)
 	}
 	if got := k.value(events); got != "grant it's so, revoke -" {
@@ -309,9 +311,9 @@ func granting(k *kernle) {
 		k.Errorf("of a kind that is said: %+v, %v", out, err)
 	}
 	for _, c := range []struct {
-		what, by   string
-		change     GrantChange
-		name, code string
+		description, agentName string
+		change                 GrantChange
+		name, code             string
 	}{
 		{"without consent", "ash", GrantChange{ID: "episode:grant", Grantees: []string{"si:new"}}, NameForbidden, "42501"},
 		{"one that is seen and is another's", "bella", GrantChange{ID: "episode:1"}, NameForbidden, "42501"},
@@ -319,12 +321,12 @@ func granting(k *kernle) {
 		if c.change.Grantees == nil {
 			c.change.Grantees = []string{"human:sean"}
 		}
-		_, err := k.service.Grant(ctx, as(c.by), c.change)
-		refused(k.T, "grant "+c.what, err, c.name, c.code)
+		_, err := k.service.Grant(ctx, as(c.agentName), c.change)
+		requireRefused(k.T, "grant "+c.description, err, c.name, c.code)
 	}
 	for _, c := range []struct {
-		what, by, id, kind string
-		name, code         string // "": it is found
+		description, agentName, id, kind string
+		name, code                       string // "" if the memory is found
 	}{
 		{"by its id", "ash", "episode:grant", "", "", ""},
 		{"by its id and kind", "ash", "twice", "episode_array", "", ""},
@@ -341,14 +343,14 @@ func granting(k *kernle) {
 		{"with an id of two kinds", "ash", "twice", "", NameConflict, "PC409"},
 		{"granted to what is no list", "ash", "episode:bad", "", NameConflict, "PC409"},
 	} {
-		s := k.session(c.by)
+		s := k.session(c.agentName)
 		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
 		m, memory, err := s.findMemory(ctx, tx, c.kind, c.id)
 		switch _ = tx.Rollback(ctx); {
 		case c.name != "":
-			refused(k.T, "a memory "+c.what, err, c.name, c.code)
+			requireRefused(k.T, "a memory "+c.description, err, c.name, c.code)
 		case err != nil || memory.ID != c.id || m.Kind != memory.Kind || c.kind != "" && m.Kind != c.kind:
-			k.Errorf("a memory %s: %+v, %v", c.what, memory, err)
+			k.Errorf("a memory %s: %+v, %v", c.description, memory, err)
 		}
 	}
 	if got := k.value("SELECT string_agg(access_grants, ' ' ORDER BY id) FROM episodes " +
@@ -357,19 +359,19 @@ func granting(k *kernle) {
 	}
 }
 
-// Who waits for a row is told that it is held; how long calls wait is for the service to say.
-func held(k *kernle) {
+// A call that waits for a locked row gets an error after the service's lock timeout.
+func checkLockTimeout(k *kernle) {
 	ctx := context.Background()
-	other := k.db.Connect(k, "postgres")
+	otherConn := k.db.Connect(k, "postgres")
 	for _, sql := range []string{"BEGIN", "UPDATE episodes SET content = content WHERE id = 'episode:held'"} {
-		if _, err := other.Exec(ctx, sql); err != nil {
+		if _, err := otherConn.Exec(ctx, sql); err != nil {
 			k.Fatal(err)
 		}
 	}
 	k.service.LockTimeout = 50 * time.Millisecond
 	_, err := k.service.Revoke(ctx, as("ash"), GrantChange{ID: "episode:held", Grantees: []string{"si:bella"}})
-	refused(k.T, "a row that is held", err, NameBusy, "55P03")
-	if _, err := other.Exec(ctx, "ROLLBACK"); err != nil {
+	requireRefused(k.T, "a row that is held", err, NameBusy, "55P03")
+	if _, err := otherConn.Exec(ctx, "ROLLBACK"); err != nil {
 		k.Fatal(err)
 	}
 	k.service.LockTimeout = 0

@@ -248,7 +248,7 @@ func (s *callerSession) findMemory(ctx context.Context, tx pgx.Tx, kind, key str
 	} else if m := s.section.MemoriesOf(prefix); m != nil {
 		candidates = []*policy.Memories{m}
 	}
-	var of *policy.Memories
+	var foundIn *policy.Memories
 	var out *Memory
 	for _, m := range candidates {
 		rows, err := tx.Query(ctx, "SELECT "+memoryColumns(m)+" FROM "+m.Relation.Name.SQL()+" WHERE "+
@@ -260,29 +260,29 @@ func (s *callerSession) findMemory(ctx context.Context, tx pgx.Tx, kind, key str
 			memory *Memory
 			ok     bool
 		}
-		all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) {
+		matches, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) {
 			memory, ok, err := scanMemory(row, m)
 			return found{memory, ok}, err
 		})
 		if err != nil {
 			return nil, nil, translateDatabaseError(err)
 		}
-		if len(all) == 0 {
+		if len(matches) == 0 {
 			continue
 		}
-		if of != nil {
-			return nil, nil, newError(NameConflict, "Say of which kind it is with --kind: "+of.Kind+" or "+m.Kind+".",
+		if foundIn != nil {
+			return nil, nil, newError(NameConflict, "Say of which kind it is with --kind: "+foundIn.Kind+" or "+m.Kind+".",
 				"there are several memories with this id")
 		}
-		if of, out = m, all[0].memory; !all[0].ok {
+		if foundIn, out = m, matches[0].memory; !matches[0].ok {
 			return nil, nil, newError(NameConflict, "Its owner writes a list there, by SQL.",
 				"what this memory is granted to is no list")
 		}
 	}
-	if of == nil {
+	if foundIn == nil {
 		return nil, nil, newNotFoundError("memory")
 	}
-	return of, out, nil
+	return foundIn, out, nil
 }
 
 // GrantChange is a change of what a memory is granted to.
@@ -361,20 +361,20 @@ func (d *Service) changeGrants(ctx context.Context, caller identity.Caller, chan
 	memory.Access = apply(slices.Clone(before))
 	out.Granted = append(out.Granted, idsNotIn(memory.Access, before)...)
 	out.Revoked = append(out.Revoked, idsNotIn(before, memory.Access)...)
-	sets, values := []string{}, []any{change.ID}
-	set := func(column, value string) {
+	assignments, values := []string{}, []any{change.ID}
+	assign := func(column, value string) {
 		values = append(values, value)
-		sets = append(sets, catalog.QuoteIdent(column)+" = $"+intText(len(values)))
+		assignments = append(assignments, catalog.QuoteIdent(column)+" = $"+intText(len(values)))
 	}
 	if len(out.Granted)+len(out.Revoked) > 0 {
-		set(m.Grants.Column, encodeList(m.Grants, memory.Access))
+		assign(m.Grants.Column, encodeList(m.Grants, memory.Access))
 	}
-	if more := idsNotIn(consent, memory.Consent); len(more) > 0 && m.Evidence.Column != "" {
-		memory.Consent = append(memory.Consent, more...)
-		set(m.Evidence.Column, encodeList(m.Evidence, memory.Consent))
+	if newEvidence := idsNotIn(consent, memory.Consent); len(newEvidence) > 0 && m.Evidence.Column != "" {
+		memory.Consent = append(memory.Consent, newEvidence...)
+		assign(m.Evidence.Column, encodeList(m.Evidence, memory.Consent))
 	}
-	if len(sets) > 0 {
-		tag, err := tx.Exec(ctx, "UPDATE "+m.Relation.Name.SQL()+" SET "+strings.Join(sets, ", ")+" WHERE "+
+	if len(assignments) > 0 {
+		tag, err := tx.Exec(ctx, "UPDATE "+m.Relation.Name.SQL()+" SET "+strings.Join(assignments, ", ")+" WHERE "+
 			catalog.QuoteIdent(m.Key)+" = $1", values...)
 		if err != nil {
 			return nil, translateDatabaseError(err)

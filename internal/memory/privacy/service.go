@@ -28,8 +28,8 @@ type Service struct {
 	// connects as the agent's role, past the proxy, for Audit
 	ConnectAgentRole func(context.Context) (*pgx.Conn, error)
 
-	// how long a call waits for a row that another transaction has locked; 0: 5 s, less than the timeout of the API, which
-	// could not tell the result
+	// how long a call waits for a row that another transaction has locked; 0: 5 s, less than the timeout of the API,
+	// which could not tell the result
 	LockTimeout time.Duration
 }
 
@@ -103,7 +103,7 @@ func (d *Service) openSession(ctx context.Context, caller identity.Caller, inCon
 	if err := firstError(checkOptionalID("the context", inContext), checkReason(reason)); err != nil {
 		return nil, err
 	}
-	entity, all := entityAndRoles(section, d.attributesOf(caller))
+	entity, entityWithRoles := entityAndRoles(section, d.attributesOf(caller))
 	if entity == "" {
 		return nil, newError(NameForbidden, "The configuration gives each agent its attributes.",
 			"nothing says who this agent is")
@@ -112,16 +112,16 @@ func (d *Service) openSession(ctx context.Context, caller identity.Caller, inCon
 	if err != nil {
 		return nil, translateDatabaseError(err)
 	}
-	s := &callerSession{conn: conn, policy: p, section: section, entity: entity, ids: all}
+	s := &callerSession{conn: conn, policy: p, section: section, entity: entity, ids: entityWithRoles}
 	timeout := d.LockTimeout
 	if timeout == 0 {
 		timeout = 5 * time.Second
 	}
-	set := "SET lock_timeout = " + strconv.FormatInt(timeout.Milliseconds(), 10)
+	setStatement := "SET lock_timeout = " + strconv.FormatInt(timeout.Milliseconds(), 10)
 	if reason != "" {
-		set += "; SET pgconsent.reason = " + catalog.QuoteLiteral(reason)
+		setStatement += "; SET pgconsent.reason = " + catalog.QuoteLiteral(reason)
 	}
-	if _, err := conn.Exec(ctx, set); err != nil {
+	if _, err := conn.Exec(ctx, setStatement); err != nil {
 		s.close(ctx)
 		return nil, translateDatabaseError(err)
 	}
@@ -185,11 +185,11 @@ func decodeList(l predicate.List, value *string) ([]string, bool) {
 // encodeList writes a list as the text that its column has.
 func encodeList(l predicate.List, list []string) string {
 	if l.Form == predicate.GrantText {
-		quoted := make([]string, len(list))
+		quotedItems := make([]string, len(list))
 		for i, e := range list {
-			quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(e) + `"`
+			quotedItems[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(e) + `"`
 		}
-		return "{" + strings.Join(quoted, ",") + "}"
+		return "{" + strings.Join(quotedItems, ",") + "}"
 	}
 	if list == nil {
 		list = []string{}

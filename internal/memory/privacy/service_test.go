@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// withoutDatabase is a service over memories in a table notes. Reaching for its database is an error that tells so.
+// withoutDatabase returns a service for memories in a table notes. Using its database fails with errReached.
 func withoutDatabase(t *testing.T) *Service {
 	t.Helper()
 	var columns []catalog.Column
@@ -42,13 +42,13 @@ tables: { notes: { rows: open } }
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := policy.Compile(doc, snap)
+	compiledPolicy, err := policy.Compile(doc, snap)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unreachable := func(context.Context) (*pgx.Conn, error) { return nil, errReached }
 	return &Service{
-		Policy:        func() *policy.Policy { return compiled },
+		Policy:        func() *policy.Policy { return compiledPolicy },
 		ConnectCaller: func(context.Context, identity.Caller) (*pgx.Conn, error) { return nil, errReached },
 		AgentAttributes: func() map[string]map[string]string {
 			return map[string]map[string]string{"ash": {"user": "si:ash"}, "nobody": {"team": "vets"}}
@@ -63,164 +63,166 @@ func as(agent string) identity.Caller {
 	return identity.Caller{Name: "token of " + agent, Role: identity.Agent, Agent: agent, Database: "kernle"}
 }
 
-// operations are all that a caller can ask of a service, asked for rightly.
+// operations are all operations of the service, each with valid arguments.
 func operations(d *Service, caller identity.Caller) map[string]func() error {
 	ctx := context.Background()
-	only := func(_ any, err error) error { return err }
+	onlyError := func(_ any, err error) error { return err }
 	return map[string]func() error{
-		"add": func() error { return only(d.AddMemory(ctx, caller, NewMemory{Content: "x"})) },
+		"add": func() error { return onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x"})) },
 		"grant": func() error {
-			return only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}}))
+			return onlyError(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}}))
 		},
 		"revoke": func() error {
-			return only(d.Revoke(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}}))
+			return onlyError(d.Revoke(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}}))
 		},
-		"consent":    func() error { return only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "si:rex"})) },
-		"withdraw":   func() error { return only(d.WithdrawConsent(ctx, caller, ConsentRequest{Grantee: "si:rex"})) },
-		"contexts":   func() error { return only(d.Contexts(ctx, caller)) },
-		"context":    func() error { return only(d.ContextsNamed(ctx, caller, "ctx:x")) },
-		"enter":      func() error { return only(d.EnterContext(ctx, caller, ContextRequest{Context: "ctx:x"})) },
-		"make":       func() error { return only(d.MakeContext(ctx, caller, ContextRequest{Context: "ctx:x"})) },
-		"audit":      func() error { return only(d.Audit(ctx, caller, AuditQuery{ID: "note:1"})) },
-		"whom":       func() error { _, _, err := d.AuditableSubjects(ctx, caller, 5); return err },
-		"drawn":      func() error { return only(d.ListDerivedBeliefs(ctx, caller, "")) },
-		"generalize": func() error { return only(d.AddBelief(ctx, caller, Generalization{Source: "note:1", Belief: "x"})) },
+		"consent":  func() error { return onlyError(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "si:rex"})) },
+		"withdraw": func() error { return onlyError(d.WithdrawConsent(ctx, caller, ConsentRequest{Grantee: "si:rex"})) },
+		"contexts": func() error { return onlyError(d.Contexts(ctx, caller)) },
+		"context":  func() error { return onlyError(d.ContextsNamed(ctx, caller, "ctx:x")) },
+		"enter":    func() error { return onlyError(d.EnterContext(ctx, caller, ContextRequest{Context: "ctx:x"})) },
+		"make":     func() error { return onlyError(d.MakeContext(ctx, caller, ContextRequest{Context: "ctx:x"})) },
+		"audit":    func() error { return onlyError(d.Audit(ctx, caller, AuditQuery{ID: "note:1"})) },
+		"whom":     func() error { _, _, err := d.AuditableSubjects(ctx, caller, 5); return err },
+		"drawn":    func() error { return onlyError(d.ListDerivedBeliefs(ctx, caller, "")) },
+		"generalize": func() error {
+			return onlyError(d.AddBelief(ctx, caller, Generalization{Source: "note:1", Belief: "x"}))
+		},
 	}
 }
 
-// An agent that somebody is known by gets as far as the database; a subject as far as what subjects may ask; nobody
-// else does.
+// An agent with a known entity gets through to the database, and a subject does in the operations for subjects. Every
+// other caller is refused before.
 func TestCallersThatMayAudit(t *testing.T) {
 	d := withoutDatabase(t)
 	subjects := []string{"audit", "whom", "drawn"}
-	for what, caller := range map[string]identity.Caller{
+	for description, caller := range map[string]identity.Caller{
 		"an agent": as("ash"), "a subject": {Role: identity.Subject, Subject: "human:sean"},
 		"an admin": {Role: identity.Admin, Name: "admin"}, "an operator": {Role: identity.Operator, Name: "op"},
 		"a system": {Role: identity.System, Name: "system"}, "an agent without a name": as(""),
 		"an agent without an entity": as("nobody"), "an agent of another configuration": as("who"),
 		"a subject without an id": {Role: identity.Subject},
 	} {
-		for name, ask := range operations(d, caller) {
-			err := ask()
+		for name, operation := range operations(d, caller) {
+			err := operation()
 			switch {
-			case what == "an agent" && name == "generalize":
-				refused(t, what+": "+name, err, NameNotFound, "PC404") // this policy has no place for beliefs
-			case what == "an agent", what == "a subject" && slices.Contains(subjects, name):
+			case description == "an agent" && name == "generalize":
+				requireRefused(t, description+": "+name, err, NameNotFound, "PC404") // this policy has no table for beliefs
+			case description == "an agent", description == "a subject" && slices.Contains(subjects, name):
 				if !errors.Is(err, errReached) {
-					t.Errorf("%s: %s: %v", what, name, err)
+					t.Errorf("%s: %s: %v", description, name, err)
 				}
 			case name == "generalize":
-				refused(t, what+": "+name, err, NameNotFound, "PC404")
+				requireRefused(t, description+": "+name, err, NameNotFound, "PC404")
 			default:
-				refused(t, what+": "+name, err, NameForbidden, "42501")
+				requireRefused(t, description+": "+name, err, NameForbidden, "42501")
 			}
 		}
 	}
 }
 
-// A token may say who its bearer is. Without the name of an agent it opens no session all the same.
+// A token's claims may say which entity its bearer is. Without the name of an agent, no session is opened.
 func TestClaimsDoNotNameTheAgent(t *testing.T) {
 	d, c := withoutDatabase(t), as("")
 	c.Claims = map[string]string{"user": "si:ash"}
 	_, err := d.Contexts(t.Context(), c)
-	refused(t, "without a name", err, NameForbidden, "42501")
+	requireRefused(t, "without a name", err, NameForbidden, "42501")
 	c.Agent = "ash"
 	if _, err := d.Contexts(t.Context(), c); !errors.Is(err, errReached) {
 		t.Errorf("with a name: %v", err)
 	}
 }
 
-// Without a policy, or without the section in it, there is nothing to ask for.
+// Without a policy, or with one that has no privacy section, every operation is refused.
 func TestWithoutPrivacySection(t *testing.T) {
 	d := withoutDatabase(t)
 	doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: {}\ntables: {}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bare, err := policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{ServerVersion: 150000}))
+	policyWithoutPrivacy, err := policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{ServerVersion: 150000}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, p := range map[string]*policy.Policy{"no policy": nil, "no section": bare} {
+	for description, p := range map[string]*policy.Policy{"no policy": nil, "no section": policyWithoutPrivacy} {
 		d.Policy = func() *policy.Policy { return p }
-		for name, ask := range operations(d, as("ash")) {
-			refused(t, what+": "+name, ask(), NameNotFound, "PC404")
+		for name, operation := range operations(d, as("ash")) {
+			requireRefused(t, description+": "+name, operation(), NameNotFound, "PC404")
 		}
 	}
 }
 
-// What is malformed is refused before anybody connects.
+// A malformed call is refused before the service connects to the database.
 func TestMalformedCallsReachNoDatabase(t *testing.T) {
 	d, caller, ctx := withoutDatabase(t), as("ash"), context.Background()
-	const quoted = `["human:sean"]`
-	bad, many := []string{quoted}, make([]string, maxIDs+1)
-	only := func(_ any, err error) error { return err }
-	for what, err := range map[string]error{
-		"add: subjects":      only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: bad})),
-		"add: many subjects": only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: many})),
-		"add: consent":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Consent: bad})),
-		"add: access":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Access: bad})),
-		"add: no content":    only(d.AddMemory(ctx, caller, NewMemory{Content: " \n"})),
-		"add: much content":  only(d.AddMemory(ctx, caller, NewMemory{Content: strings.Repeat("x", maxContentBytes+1)})),
-		"add: store":         only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Store: quoted})),
-		"add: source":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Source: quoted})),
-		"add: told":          only(d.AddMemory(ctx, caller, NewMemory{Content: "x", ToldFrom: quoted})),
-		"add: no kind":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Kind: "notes"})),
-		"add: context":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Context: quoted})),
-		"add: reason":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Reason: "a\nb"})),
-		"grant: nobody":      only(d.Grant(ctx, caller, GrantChange{ID: "note:1"})),
-		"grant: who":         only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: bad})),
-		"grant: consent":     only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Consent: bad})),
-		"grant: id":          only(d.Grant(ctx, caller, GrantChange{ID: quoted, Grantees: []string{"x"}})),
-		"grant: reason":      only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Reason: "a\nb"})),
-		"revoke: evidence": only(d.Revoke(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"},
+	const quotedList = `["human:sean"]`
+	badIDs, tooManyIDs := []string{quotedList}, make([]string, maxIDs+1)
+	onlyError := func(_ any, err error) error { return err }
+	for description, err := range map[string]error{
+		"add: subjects":      onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: badIDs})),
+		"add: many subjects": onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: tooManyIDs})),
+		"add: consent":       onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Consent: badIDs})),
+		"add: access":        onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Access: badIDs})),
+		"add: no content":    onlyError(d.AddMemory(ctx, caller, NewMemory{Content: " \n"})),
+		"add: much content":  onlyError(d.AddMemory(ctx, caller, NewMemory{Content: strings.Repeat("x", maxContentBytes+1)})),
+		"add: store":         onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Store: quotedList})),
+		"add: source":        onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Source: quotedList})),
+		"add: told":          onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", ToldFrom: quotedList})),
+		"add: no kind":       onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Kind: "notes"})),
+		"add: context":       onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Context: quotedList})),
+		"add: reason":        onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Reason: "a\nb"})),
+		"grant: nobody":      onlyError(d.Grant(ctx, caller, GrantChange{ID: "note:1"})),
+		"grant: who":         onlyError(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: badIDs})),
+		"grant: consent":     onlyError(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Consent: badIDs})),
+		"grant: id":          onlyError(d.Grant(ctx, caller, GrantChange{ID: quotedList, Grantees: []string{"x"}})),
+		"grant: reason":      onlyError(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Reason: "a\nb"})),
+		"revoke: evidence": onlyError(d.Revoke(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"},
 			Consent: []string{"x"}})),
-		"revoke: nobody":        only(d.Revoke(ctx, caller, GrantChange{ID: "note:1"})),
-		"consent: no grantee":   only(d.RecordConsent(ctx, caller, ConsentRequest{})),
-		"consent: an id alone":  only(d.RecordConsent(ctx, caller, ConsentRequest{ID: "consent:1"})),
-		"consent: grantor":      only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Grantor: quoted})),
-		"consent: scope":        only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Scope: quoted})),
-		"consent: store":        only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Store: quoted})),
-		"withdraw: no grantee":  only(d.WithdrawConsent(ctx, caller, ConsentRequest{})),
-		"withdraw: id":          only(d.WithdrawConsent(ctx, caller, ConsentRequest{ID: quoted})),
-		"context: none":         only(d.ContextsNamed(ctx, caller, "")),
-		"context: name":         only(d.ContextsNamed(ctx, caller, quoted)),
-		"enter: none":           only(d.EnterContext(ctx, caller, ContextRequest{})),
-		"enter: participants":   only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Participants: bad})),
-		"enter: access":         only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Access: bad})),
-		"enter: store":          only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Store: quoted})),
-		"enter: role":           only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Role: quoted})),
-		"audit: nothing":        only(d.Audit(ctx, caller, AuditQuery{})),
-		"audit: both":           only(d.Audit(ctx, caller, AuditQuery{Subject: "x", ID: "y"})),
-		"audit: subject":        only(d.Audit(ctx, caller, AuditQuery{Subject: quoted})),
-		"audit: id":             only(d.Audit(ctx, caller, AuditQuery{ID: quoted})),
-		"audit: no kind":        only(d.Audit(ctx, caller, AuditQuery{ID: "x", Kind: "notes"})),
-		"audit: place":          only(d.Audit(ctx, caller, AuditQuery{ID: "x", After: "x"})),
-		"drawn: place":          only(d.ListDerivedBeliefs(ctx, caller, "x")),
-		"generalize: source":    only(d.AddBelief(ctx, caller, Generalization{Source: quoted, Belief: "x"})),
-		"generalize: no source": only(d.AddBelief(ctx, caller, Generalization{Belief: "x"})),
-		"generalize: empty":     only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "\u2003"})),
-		"generalize: long": only(d.AddBelief(ctx, caller, Generalization{Source: "x",
+		"revoke: nobody":        onlyError(d.Revoke(ctx, caller, GrantChange{ID: "note:1"})),
+		"consent: no grantee":   onlyError(d.RecordConsent(ctx, caller, ConsentRequest{})),
+		"consent: an id alone":  onlyError(d.RecordConsent(ctx, caller, ConsentRequest{ID: "consent:1"})),
+		"consent: grantor":      onlyError(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Grantor: quotedList})),
+		"consent: scope":        onlyError(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Scope: quotedList})),
+		"consent: store":        onlyError(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Store: quotedList})),
+		"withdraw: no grantee":  onlyError(d.WithdrawConsent(ctx, caller, ConsentRequest{})),
+		"withdraw: id":          onlyError(d.WithdrawConsent(ctx, caller, ConsentRequest{ID: quotedList})),
+		"context: none":         onlyError(d.ContextsNamed(ctx, caller, "")),
+		"context: name":         onlyError(d.ContextsNamed(ctx, caller, quotedList)),
+		"enter: none":           onlyError(d.EnterContext(ctx, caller, ContextRequest{})),
+		"enter: participants":   onlyError(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Participants: badIDs})),
+		"enter: access":         onlyError(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Access: badIDs})),
+		"enter: store":          onlyError(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Store: quotedList})),
+		"enter: role":           onlyError(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Role: quotedList})),
+		"audit: nothing":        onlyError(d.Audit(ctx, caller, AuditQuery{})),
+		"audit: both":           onlyError(d.Audit(ctx, caller, AuditQuery{Subject: "x", ID: "y"})),
+		"audit: subject":        onlyError(d.Audit(ctx, caller, AuditQuery{Subject: quotedList})),
+		"audit: id":             onlyError(d.Audit(ctx, caller, AuditQuery{ID: quotedList})),
+		"audit: no kind":        onlyError(d.Audit(ctx, caller, AuditQuery{ID: "x", Kind: "notes"})),
+		"audit: place":          onlyError(d.Audit(ctx, caller, AuditQuery{ID: "x", After: "x"})),
+		"drawn: place":          onlyError(d.ListDerivedBeliefs(ctx, caller, "x")),
+		"generalize: source":    onlyError(d.AddBelief(ctx, caller, Generalization{Source: quotedList, Belief: "x"})),
+		"generalize: no source": onlyError(d.AddBelief(ctx, caller, Generalization{Belief: "x"})),
+		"generalize: empty":     onlyError(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "\u2003"})),
+		"generalize: long": onlyError(d.AddBelief(ctx, caller, Generalization{Source: "x",
 			Belief: strings.Repeat("x", maxBeliefBytes+1)})),
-		"generalize: long note": only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x",
+		"generalize: long note": onlyError(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x",
 			Note: strings.Repeat("x", maxNoteBytes+1)})),
-		"generalize: access": only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x", Access: bad})),
+		"generalize: access": onlyError(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x", Access: badIDs})),
 	} {
-		refused(t, what, err, NameValidation, "PC422")
+		requireRefused(t, description, err, NameValidation, "PC422")
 	}
-	// A record that is revoked by its id needs no grantee.
+	// A consent that is revoked by its id needs no grantee.
 	if _, err := d.WithdrawConsent(ctx, caller, ConsentRequest{ID: "consent:1"}); !errors.Is(err, errReached) {
 		t.Errorf("withdraw by an id: %v", err)
 	}
 }
 
-// The entity comes first, then its roles: a list's elements, or a text that is no list as it is.
+// The entity comes first, then its roles. A roles attribute that is not a list counts as one role.
 func TestEntityAndRoles(t *testing.T) {
 	p := &policy.Privacy{CallerAttribute: "user", RoleAttributes: []string{"roles", "team"}}
 	for _, c := range []struct {
-		attributes map[string]string
-		entity     string
-		all        []string
+		attributes      map[string]string
+		entity          string
+		entityWithRoles []string
 	}{
 		{nil, "", nil},
 		{map[string]string{"user": "si:ash"}, "si:ash", []string{"si:ash"}},
@@ -230,11 +232,11 @@ func TestEntityAndRoles(t *testing.T) {
 		{map[string]string{"roles": "{role:vet}"}, "", []string{"role:vet"}},
 		{map[string]string{"user": "x", "roles": "role:vet", "other": "role:admin"}, "x", []string{"x", "role:vet"}},
 	} {
-		if entity, all := entityAndRoles(p, c.attributes); entity != c.entity || !slices.Equal(all, c.all) {
-			t.Errorf("%v: %q %q, want %q %q", c.attributes, entity, all, c.entity, c.all)
+		if entity, entityWithRoles := entityAndRoles(p, c.attributes); entity != c.entity || !slices.Equal(entityWithRoles, c.entityWithRoles) {
+			t.Errorf("%v: %q %q, want %q %q", c.attributes, entity, entityWithRoles, c.entity, c.entityWithRoles)
 		}
 	}
-	// What a token says counts before what the configuration says of its agent.
+	// What a token says of the entity overrides the configuration of its agent.
 	caller := as("ash")
 	caller.Claims = map[string]string{"user": "human:guest", "team": "team:a"}
 	if got := withoutDatabase(t).attributesOf(caller); got["user"] != "human:guest" || got["team"] != "team:a" ||
@@ -243,14 +245,14 @@ func TestEntityAndRoles(t *testing.T) {
 	}
 }
 
-// A list is read as its column holds it; what is no list of texts is none.
+// A list is parsed in the encoding of its column. A value that is not a list of texts counts as no list.
 func TestListEncodings(t *testing.T) {
 	array, document := predicate.List{Column: "c", Form: predicate.GrantText},
 		predicate.List{Column: "c", Form: predicate.GrantJSON}
 	for _, c := range []struct {
 		list  predicate.List
 		value string
-		want  []string // nil: it is none
+		want  []string // nil: not a list
 	}{
 		{array, `{}`, []string{}}, {array, `{a,"b c"}`, []string{"a", "b c"}}, {array, `{a,NULL}`, nil},
 		{array, `["a"]`, nil}, {array, ``, nil}, {array, `{{a}}`, nil},
@@ -268,9 +270,9 @@ func TestListEncodings(t *testing.T) {
 	}
 	for _, list := range []predicate.List{array, document} {
 		for _, ids := range [][]string{nil, {}, {"a"}, {"human:sean", `b"\c`, "d,e", "{f}", "NULL"}} {
-			written := encodeList(list, ids)
-			if got, ok := decodeList(list, &written); !ok || !slices.Equal(got, ids) {
-				t.Errorf("%q is written as %s, and read as %q", ids, written, got)
+			encodedList := encodeList(list, ids)
+			if got, ok := decodeList(list, &encodedList); !ok || !slices.Equal(got, ids) {
+				t.Errorf("%q is written as %s, and read as %q", ids, encodedList, got)
 			}
 		}
 	}
@@ -279,13 +281,14 @@ func TestListEncodings(t *testing.T) {
 	}
 }
 
-// What the policy has no place for is said, not looked for.
+// An operation that needs a missing part of the policy is refused with an error that says so.
 func TestMissingPartsOfThePolicy(t *testing.T) {
 	s, ctx := &callerSession{section: &policy.Privacy{}, entity: "si:ash"}, context.Background()
 	_, err := s.readContexts(ctx, "")
-	refused(t, "contexts", err, NameNotFound, "PC404")
-	refused(t, "entering one", s.enterContext(ctx, "ctx:x"), NameNotFound, "PC404")
-	// A store is its owner's id where no table says whose it is; nobody speaks for anybody where no table says so.
+	requireRefused(t, "contexts", err, NameNotFound, "PC404")
+	requireRefused(t, "entering one", s.enterContext(ctx, "ctx:x"), NameNotFound, "PC404")
+	// Without a table of stores, a store's name is its owner's id. Without a table of guardians, nobody speaks for
+	// others.
 	if got, err := s.ownStores(ctx); err != nil || !slices.Equal(got, []string{"si:ash"}) {
 		t.Errorf("stores %q, %v", got, err)
 	}
@@ -295,7 +298,7 @@ func TestMissingPartsOfThePolicy(t *testing.T) {
 	if got, err := s.storesOfWards(ctx); err != nil || got != nil {
 		t.Errorf("stores of wards %q, %v", got, err)
 	}
-	refused(t, "speaking for somebody", s.checkGuardian(ctx, "dog:bella", "ash"), NameForbidden, "42501")
+	requireRefused(t, "speaking for somebody", s.checkGuardian(ctx, "dog:bella", "ash"), NameForbidden, "42501")
 }
 
 func TestIsStamped(t *testing.T) {
@@ -308,14 +311,14 @@ func TestIsStamped(t *testing.T) {
 }
 
 func TestRoleNotInCredential(t *testing.T) {
-	yes, no := true, false
+	isTrue, isFalse := true, false
 	for _, c := range []struct {
-		held *bool
-		says bool
-	}{{nil, false}, {&yes, false}, {&no, true}} {
-		got := (&EnteredContext{Role: "role:vet", CredentialHasRole: c.held}).RoleNote()
-		if strings.HasPrefix(got, "vet is no role") != c.says || c.says != (got != "") {
-			t.Errorf("%v: %q", c.held, got)
+		isRoleHeld *bool
+		hasNotice  bool
+	}{{nil, false}, {&isTrue, false}, {&isFalse, true}} {
+		got := (&EnteredContext{Role: "role:vet", CredentialHasRole: c.isRoleHeld}).RoleNote()
+		if strings.HasPrefix(got, "vet is no role") != c.hasNotice || c.hasNotice != (got != "") {
+			t.Errorf("%v: %q", c.isRoleHeld, got)
 		}
 	}
 }

@@ -13,7 +13,7 @@ const maxAuditedSubjects = 2000
 // AuditableSubjects are the subjects about whom the caller may ask an Audit, sorted, at most the given number: the
 // caller itself, those of whom it is a guardian, and the subjects of memories of its own stores. Only subjects with a
 // memory about them are listed.
-func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, limit int) (subjects []string, more bool,
+func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, limit int) (subjects []string, hasMore bool,
 	err error) {
 	_, section, err := d.privacySection()
 	if err != nil {
@@ -41,8 +41,8 @@ func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, limi
 	}
 	slices.Sort(subjects)
 	subjects = slices.Compact(subjects)
-	if more = len(rows) == maxAuditedSubjects || len(subjects) > limit; len(subjects) > limit {
+	if hasMore = len(rows) == maxAuditedSubjects || len(subjects) > limit; len(subjects) > limit {
 		subjects = subjects[:limit]
 	}
-	return subjects, more, nil
+	return subjects, hasMore, nil
 }

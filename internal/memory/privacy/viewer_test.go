@@ -10,8 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// told is an auditor of a store ash: human:sean speaks for dog:bella there, human:mallory does in a store of her own.
-func told(t *testing.T) auditor {
+// newAuditor returns an auditor of two stores. In the store ash human:sean speaks for dog:bella; in mallory's store
+// human:mallory does.
+func newAuditor(t *testing.T) auditor {
 	t.Helper()
 	p := withoutDatabase(t).Policy()
 	section := *p.Privacy()
@@ -35,16 +36,17 @@ func told(t *testing.T) auditor {
 
 func somebody(ids ...string) *possibleViewer { return &possibleViewer{entity: ids[0], ids: ids} }
 
-// A consent counts of the subject or its guardian in this store, for the one who looks, a role of it or everybody,
-// about everything, this memory or what it is granted to.
+// A consent counts if it meets three conditions. It is the subject's or its guardian's in this store; its grantee is
+// the viewer, a role of the viewer, or everybody; and its scope is everything, this memory, or a context that it is
+// granted to.
 func TestConsentThatCounts(t *testing.T) {
-	a := told(t)
+	a := newAuditor(t)
 	for _, c := range []struct {
-		what, subject string
-		who           *possibleViewer
-		key           string
-		grants        []string
-		want          string // the record; "": none
+		description, subject string
+		viewer               *possibleViewer
+		key                  string
+		grants               []string
+		want                 string // the id of the record; "": none
 	}{
 		{"a guardian's", "dog:bella", somebody("si:bella"), "note:1", nil, "consent:1"},
 		{"the grantor's own", "human:sean", somebody("si:bella"), "note:1", nil, "consent:1"},
@@ -58,13 +60,13 @@ func TestConsentThatCounts(t *testing.T) {
 		{"of a guardian elsewhere", "dog:bella", somebody("si:rex"), "note:1", nil, ""},
 		{"of nobody", "human:mira", somebody("si:bella"), "note:1", nil, ""},
 	} {
-		got, ok := a.findConsent(c.subject, c.who, memoryRow{store: "ash", key: c.key, grants: c.grants})
+		got, ok := a.findConsent(c.subject, c.viewer, memoryRow{store: "ash", key: c.key, grants: c.grants})
 		if ok != (c.want != "") || got.Record != c.want || ok && (got.Subject != c.subject ||
 			got.Guardian != (got.Grantor != c.subject)) {
-			t.Errorf("%s: %+v, want %q", c.what, got, c.want)
+			t.Errorf("%s: %+v, want %q", c.description, got, c.want)
 		}
 	}
-	// Where records have no scope each is about everything.
+	// Without a scope column, each consent is about everything.
 	a.section.Consents.Scope = ""
 	if got, ok := a.findConsent("human:lou", somebody("si:bella"), memoryRow{store: "ash", key: "note:70"}); !ok ||
 		got.Record != "consent:4" {
@@ -73,13 +75,13 @@ func TestConsentThatCounts(t *testing.T) {
 }
 
 func TestGrantOfViewer(t *testing.T) {
-	a := told(t)
+	a := newAuditor(t)
 	for _, c := range []struct {
-		what      string
-		who       *possibleViewer
-		in        string
-		grants    []string
-		grant, by string
+		description      string
+		viewer           *possibleViewer
+		in               string
+		grants           []string
+		grant, grantedTo string
 	}{
 		{"itself", somebody("si:bella"), "", []string{"si:rex", "si:bella"}, "si:bella", ""},
 		{"a role", somebody("human:vet", "role:vet"), "", []string{"role:vet"}, "role:vet", ""},
@@ -96,37 +98,38 @@ func TestGrantOfViewer(t *testing.T) {
 		{"what is no context", somebody("human:sean"), "", []string{"ctx:none"}, "", ""},
 		{"nothing", somebody("human:sean"), "", nil, "", ""},
 	} {
-		if grant, by := a.grantForViewer(c.who, c.in, memoryRow{store: "ash", grants: c.grants}); grant != c.grant || by != c.by {
-			t.Errorf("%s: %q in %q, want %q in %q", c.what, grant, by, c.grant, c.by)
+		if grant, grantedTo := a.grantForViewer(c.viewer, c.in, memoryRow{store: "ash", grants: c.grants}); grant != c.grant ||
+			grantedTo != c.grantedTo {
+			t.Errorf("%s: %q in %q, want %q in %q", c.description, grant, grantedTo, c.grant, c.grantedTo)
 		}
 	}
-	a.section.EverybodyWord = "" // there is no word for everybody: "" is no grant
+	a.section.EverybodyWord = "" // without a word for everybody, a grant to "" is no grant
 	if grant, _ := a.grantForViewer(somebody("si:rex"), "", memoryRow{store: "ash", grants: []string{""}}); grant != "" {
 		t.Errorf("without a word for everybody: %q", grant)
 	}
 }
 
-// What is told of a viewer: the owner needs no grant, nobody consents to what is about itself, and others' consents are
-// not told.
+// The report on a viewer: the owner needs no grant, and nobody must consent to seeing what is about themselves.
+// Consents of others are not shown.
 func TestViewerReport(t *testing.T) {
-	a := told(t)
+	a := newAuditor(t)
 	row := memoryRow{store: "ash", key: "note:1", owner: "si:ash", grants: []string{"si:bella", "human:noor"},
 		subjects: []string{"dog:bella", "human:noor", "human:mira"}}
 	guardian := Agreement{Subject: "dog:bella", Grantor: "human:sean", Guardian: true, Grantee: "si:bella", Scope: "*",
 		Record: "consent:1", Given: "2026"}
-	everybody := Agreement{Subject: "human:noor", Grantor: "human:noor", Grantee: "*", Scope: "*", Record: "consent:3"}
+	consentForEverybody := Agreement{Subject: "human:noor", Grantor: "human:noor", Grantee: "*", Scope: "*", Record: "consent:3"}
 	for _, c := range []struct {
-		what string
-		who  *possibleViewer
-		in   string
-		told []string
-		want Viewer
+		description   string
+		viewer        *possibleViewer
+		in            string
+		shownConsents []string
+		want          Viewer
 	}{
 		{"the owner", somebody("si:ash"), "ctx:health", row.subjects, Viewer{Entity: "si:ash", Through: "owner"}},
 		{"somebody of whom only the name is the owner's", &possibleViewer{entity: "si:ash"}, "", row.subjects,
 			Viewer{Entity: "si:ash", Through: "rule"}},
 		{"a grantee", somebody("si:bella"), "", row.subjects, Viewer{Entity: "si:bella", Through: "grant",
-			Grant: "si:bella", Consents: []Agreement{guardian, everybody}, Missing: []string{"human:mira"}}},
+			Grant: "si:bella", Consents: []Agreement{guardian, consentForEverybody}, Missing: []string{"human:mira"}}},
 		{"a grantee, to a guardian", somebody("si:bella"), "", []string{"dog:bella"},
 			Viewer{Entity: "si:bella", Through: "grant", Grant: "si:bella", Consents: []Agreement{guardian}}},
 		{"a subject", somebody("human:noor"), "", []string{"human:noor"}, Viewer{Entity: "human:noor",
@@ -135,16 +138,17 @@ func TestViewerReport(t *testing.T) {
 			Viewer{Entity: "si:bella", Through: "grant", Grant: "si:bella", Missing: []string{"human:mira"}}},
 		{"without a grant", somebody("si:rex"), "", row.subjects, Viewer{Entity: "si:rex", Through: "rule"}},
 	} {
-		if diff := cmp.Diff(c.want, a.viewerEntry(c.who, c.in, row, c.told)); diff != "" {
-			t.Errorf("%s: %s", c.what, diff)
+		if diff := cmp.Diff(c.want, a.viewerEntry(c.viewer, c.in, row, c.shownConsents)); diff != "" {
+			t.Errorf("%s: %s", c.description, diff)
 		}
 	}
 }
 
-// The database is asked as each agent that has an entity, once for agents with the same attributes; as each other id
-// that a memory is granted to, and the participants of a context that it is granted to; and as anybody, last.
+// To find out who sees a memory, the service queries the database as each agent with an entity, once for agents with
+// equal attributes. Then it does so as each other grantee, as each participant of a context with a grant, and last as
+// anybody.
 func TestAuditCandidates(t *testing.T) {
-	a := told(t)
+	a := newAuditor(t)
 	logins := map[string]map[string]string{
 		"ash": {"user": "si:ash"}, "vet": {"user": "human:vet", "roles": "{role:vet}"},
 		"twin":          {"user": "human:vet", "roles": "{role:vet}"},
@@ -155,14 +159,14 @@ func TestAuditCandidates(t *testing.T) {
 		{store: "ash", grants: []string{"si:ash", "si:rex", "role:vet", "*", "ctx:health", "si:rex"}},
 		{store: "mallory", grants: []string{"ctx:health", "ctx:none"}},
 	}) {
-		one := c.entity
-		for _, more := range append(slices.Clone(c.agents), c.attributes["user"]) {
-			one += " " + more
+		candidate := c.entity
+		for _, identifier := range append(slices.Clone(c.agents), c.attributes["user"]) {
+			candidate += " " + identifier
 		}
 		if c.ids == nil {
-			one += " without ids"
+			candidate += " without ids"
 		}
-		got = append(got, one)
+		got = append(got, candidate)
 	}
 	want := []string{"si:ash ash si:ash", "human:vet twin vet human:vet", "human:vet vet_elsewhere human:vet",
 		"si:rex si:rex", "human:sean human:sean", "ctx:none ctx:none", "* (anybody) without ids"}
@@ -175,23 +179,23 @@ func TestAuditCandidates(t *testing.T) {
 }
 
 func TestAttributesAreTheSame(t *testing.T) {
-	one := map[string]string{"user": "a", "team": ""}
+	attributes := map[string]string{"user": "a", "team": ""}
 	for _, c := range []struct {
-		other map[string]string
-		want  bool
+		otherAttributes map[string]string
+		want            bool
 	}{
 		{map[string]string{"user": "a", "team": ""}, true}, {map[string]string{"user": "b", "team": ""}, false},
 		{map[string]string{"user": "a"}, false},
 		{map[string]string{"user": "a", "other": ""}, false},
 		{map[string]string{"user": "a", "team": "", "other": ""}, false},
 	} {
-		if got := equalAttributes(one, c.other); got != c.want {
-			t.Errorf("%v: %v", c.other, got)
+		if got := equalAttributes(attributes, c.otherAttributes); got != c.want {
+			t.Errorf("%v: %v", c.otherAttributes, got)
 		}
 	}
 }
 
-// A place is what an answer gave: of three texts. Anything else is refused.
+// A cursor is what a report returned: three texts. Everything else is refused.
 func TestReportCursors(t *testing.T) {
 	row := memoryRow{store: "ash", kind: "note", key: "note:1"}
 	if got, err := parseCursor(row.nextCursor()); err != nil || !slices.Equal(got, []string{"ash", "note", "note:1"}) {
@@ -200,15 +204,15 @@ func TestReportCursors(t *testing.T) {
 	if got, err := parseCursor(""); err != nil || got != nil {
 		t.Errorf("no place: %q, %v", got, err)
 	}
-	encoded := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
-	for what, after := range map[string]string{
+	encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	for description, cursor := range map[string]string{
 		"no base64": "*", "padded": base64.URLEncoding.EncodeToString([]byte(`["a","b","cc"]`)) + "=",
-		"no JSON": encoded("a"), "two": encodeCursor("a", "b"), "four": encodeCursor("a", "b", "c", "d"),
-		"numbers": encoded(`["a","b",1]`), "a NUL": encodeCursor("a", "b", "c\x00"),
-		"no UTF-8": encoded("[\"a\",\"b\",\"\xff\"]"), "null": encoded("null"),
+		"no JSON": encode("a"), "two": encodeCursor("a", "b"), "four": encodeCursor("a", "b", "c", "d"),
+		"numbers": encode(`["a","b",1]`), "a NUL": encodeCursor("a", "b", "c\x00"),
+		"no UTF-8": encode("[\"a\",\"b\",\"\xff\"]"), "null": encode("null"),
 	} {
-		_, err := parseCursor(after)
-		refused(t, what, err, NameValidation, "PC422")
+		_, err := parseCursor(cursor)
+		requireRefused(t, description, err, NameValidation, "PC422")
 	}
 }
 
@@ -224,10 +228,10 @@ func TestListDifference(t *testing.T) {
 }
 
 func TestBeliefMakersWithoutBeliefs(t *testing.T) {
-	for what, g := range map[string]*policy.Generalize{"no place for beliefs": nil, "no beliefs": {}} {
+	for description, g := range map[string]*policy.Generalize{"no place for beliefs": nil, "no beliefs": {}} {
 		keys := map[bool][]string{true: {"belief:1"}}[g == nil]
 		if out, err := (auditor{}).beliefMakers(t.Context(), g, keys); err != nil || len(out) != 0 {
-			t.Errorf("%s: %v, %v", what, out, err)
+			t.Errorf("%s: %v, %v", description, out, err)
 		}
 	}
 }

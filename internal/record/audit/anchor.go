@@ -49,8 +49,8 @@ type anchorSlot struct {
 // ReadAnchor returns the newest head in an anchor file of pgconsent, or in a text with a line "SEQ HASH" that somebody
 // wrote down. With a key it ignores heads of other keys. The error for a missing file is fs.ErrNotExist.
 func ReadAnchor(path string, key Key) (RecordHead, error) {
-	best, _, err := readAnchor(path, key)
-	return best, err
+	newestHead, _, err := readAnchor(path, key)
+	return newestHead, err
 }
 
 // readAnchor is [ReadAnchor], and also returns the slot in which the head is.
@@ -108,9 +108,9 @@ func readHead(line []byte, key Key) (RecordHead, error) {
 
 // openAnchor opens an anchor file, or makes a new one.
 func openAnchor(path string, key Key) (*anchorWriter, bool, error) {
-	last, where, err := readAnchor(path, key)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !missing {
+	newestHead, newestSlot, err := readAnchor(path, key)
+	isMissing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !isMissing {
 		return nil, false, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -120,12 +120,12 @@ func openAnchor(path string, key Key) (*anchorWriter, bool, error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("audit anchor: %w", err)
 	}
-	a := &anchorWriter{file: f, key: key, lastHead: last, nextSlot: 1 - min(where, 1)}
+	a := &anchorWriter{file: f, key: key, lastHead: newestHead, nextSlot: 1 - min(newestSlot, 1)}
 	if err := errors.Join(f.Truncate(2*slotSize), syncDir(filepath.Dir(path))); err != nil {
 		f.Close()
 		return nil, false, fmt.Errorf("audit anchor: %w", err)
 	}
-	return a, missing, nil
+	return a, isMissing, nil
 }
 
 // writeHead writes a head. It is called after the record is durable, so that the anchor never names a record that a

@@ -15,7 +15,7 @@ func (m *anchorSync) attach(end chainPosition) (*Recovery, error) {
 	if m.cfg.AnchorFile == "" {
 		return nil, nil
 	}
-	a, missing, err := openAnchor(m.cfg.AnchorFile, m.cfg.Key)
+	a, isMissing, err := openAnchor(m.cfg.AnchorFile, m.cfg.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (m *anchorSync) attach(end chainPosition) (*Recovery, error) {
 		return nil, fmt.Errorf("%w; keep the records as evidence and start with a new chain", err)
 	}
 	m.anchor = a
-	if missing && end.seq > 0 {
+	if isMissing && end.seq > 0 {
 		return &Recovery{Cause: "anchor"}, nil
 	}
 	return nil, nil
@@ -47,11 +47,11 @@ func (at chainPosition) checkHead(h RecordHead) error {
 
 // writeHead writes the newest durable record into the anchor. An error is logged and counted, and no statement is
 // refused for it: the records themselves are durable.
-func (m *anchorSync) writeHead(durable chainPosition) {
+func (m *anchorSync) writeHead(durablePosition chainPosition) {
 	if m.anchor == nil {
 		return
 	}
-	err := m.anchor.writeHead(RecordHead{durable.seq, durable.previousHash}, m.cfg.Clock())
+	err := m.anchor.writeHead(RecordHead{durablePosition.seq, durablePosition.previousHash}, m.cfg.Clock())
 	if err != nil && !m.anchorFailed {
 		m.cfg.Log.Error("audit: the anchor cannot be written; until it can, nobody will find that newer records "+
 			"were cut off", "anchor", m.cfg.AnchorFile, "error", err)

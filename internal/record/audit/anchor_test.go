@@ -19,8 +19,8 @@ func testKey(t testing.TB, fill byte) Key {
 	return key
 }
 
-// filled writes n decisions and closes the log.
-func filled(t testing.TB, cfg Config, n int) {
+// writeDecisions opens a log, writes n decisions and closes it.
+func writeDecisions(t testing.TB, cfg Config, n int) {
 	t.Helper()
 	cfg.Log = quiet()
 	l, err := Open(cfg)
@@ -46,13 +46,13 @@ func heads(t testing.TB, path string, key Key) []RecordHead {
 	return []RecordHead{h}
 }
 
-// The anchor names the newest record after each start, and a log that lost it is not gone on with.
+// After each start, the anchor names the newest record. A log that lacks this record cannot be opened for writing.
 func TestAnchor(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor")}
 	total := uint64(0)
 	for _, n := range []int{1, 2, 1, 5} {
-		filled(t, cfg, n)
+		writeDecisions(t, cfg, n)
 		total += uint64(n)
 		h := heads(t, cfg.AnchorFile, key)
 		report, err := VerifyOptions{Key: key, Heads: h}.Walk(cfg.Dir, nil)
@@ -61,79 +61,79 @@ func TestAnchor(t *testing.T) {
 		}
 	}
 	path := filepath.Join(cfg.Dir, segmentName(1))
-	whole, err := os.ReadFile(path)
+	fullText, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.SplitAfter(string(whole), "\n")
+	lines := strings.SplitAfter(string(fullText), "\n")
 	if err := os.WriteFile(path, []byte(strings.Join(lines[:len(lines)-2], "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var broken *ChainError
-	if _, err := Open(Config{Dir: cfg.Dir, Key: key, AnchorFile: cfg.AnchorFile, Log: quiet()}); !errors.As(err, &broken) ||
+	var chainError *ChainError
+	if _, err := Open(Config{Dir: cfg.Dir, Key: key, AnchorFile: cfg.AnchorFile, Log: quiet()}); !errors.As(err, &chainError) ||
 		!strings.Contains(err.Error(), "ends at record 8, and record 9 had been written") {
 		t.Errorf("Open of a log that was cut: %v", err)
 	}
-	if _, err := (VerifyOptions{Key: key, Heads: heads(t, cfg.AnchorFile, key)}).Walk(cfg.Dir, nil); !errors.As(err, &broken) {
+	if _, err := (VerifyOptions{Key: key, Heads: heads(t, cfg.AnchorFile, key)}).Walk(cfg.Dir, nil); !errors.As(err, &chainError) {
 		t.Errorf("Walk of a log that was cut: %v", err)
 	}
-	if err := os.WriteFile(path, whole, 0o600); err != nil {
+	if err := os.WriteFile(path, fullText, 0o600); err != nil {
 		t.Fatal(err)
 	}
 
-	// A head that somebody wrote down, and one that somebody made up.
-	written := filepath.Join(dir, "written-down")
+	// Verification also accepts a head that somebody wrote down, and rejects an invented one.
+	writtenHeads := filepath.Join(dir, "written-down")
 	note := fmt.Sprintf("# kept elsewhere\n%d %s\n", 9, heads(t, cfg.AnchorFile, key)[0].Hash)
-	if err := os.WriteFile(written, []byte(note), 0o600); err != nil {
+	if err := os.WriteFile(writtenHeads, []byte(note), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if report, err := (VerifyOptions{Heads: heads(t, written, Key{})}).Walk(cfg.Dir, nil); err != nil || report.AnchoredRecord != 9 {
+	if report, err := (VerifyOptions{Heads: heads(t, writtenHeads, Key{})}).Walk(cfg.Dir, nil); err != nil || report.AnchoredRecord != 9 {
 		t.Errorf("a head that was written down: %+v, %v", report, err)
 	}
 	if _, err := ReadAnchor(cfg.AnchorFile, testKey(t, 'x')); err == nil {
 		t.Error("an anchor is taken that was made with another key")
 	}
-	if err := os.WriteFile(written, []byte("not a head\n"), 0o600); err != nil {
+	if err := os.WriteFile(writtenHeads, []byte("not a head\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadAnchor(written, key); err == nil {
+	if _, err := ReadAnchor(writtenHeads, key); err == nil {
 		t.Error("a file that is no anchor is taken for one")
 	}
 
-	// Without the file the log goes on, and its chain says so.
+	// If the anchor file is removed, the log goes on, and a record in the chain says so.
 	if err := os.Remove(cfg.AnchorFile); err != nil {
 		t.Fatal(err)
 	}
-	filled(t, cfg, 1)
+	writeDecisions(t, cfg, 1)
 	if report, err := Verify(cfg.Dir); err != nil || report.Recoveries != 1 {
 		t.Errorf("after the anchor was removed: %+v, %v", report, err)
 	}
 }
 
-// A log whose newest record is another than the anchor names is not gone on with, with a key or without one.
+// A log whose newest record differs from the one in the anchor is not opened, with a key or without one.
 func TestOpenComparesNewestRecordWithAnchor(t *testing.T) {
 	for name, key := range map[string]Key{"with a key": testKey(t, 'k'), "without": {}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor"), Log: quiet()}
-			filled(t, cfg, 2)
+			writeDecisions(t, cfg, 2)
 			path := filepath.Join(cfg.Dir, segmentName(1))
 			two, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			filled(t, cfg, 1)
+			writeDecisions(t, cfg, 1)
 			if err := os.WriteFile(path, two, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			other := cfg
-			other.AnchorFile = ""
-			filled(t, other, 1)
+			otherConfig := cfg
+			otherConfig.AnchorFile = ""
+			writeDecisions(t, otherConfig, 1)
 			if _, err := Verify(cfg.Dir); err != nil {
 				t.Fatalf("the chain alone does not hold: %v", err)
 			}
-			var broken *ChainError
-			if l, err := Open(cfg); !errors.As(err, &broken) {
+			var chainError *ChainError
+			if l, err := Open(cfg); !errors.As(err, &chainError) {
 				if err == nil {
 					closeLog(t, l)
 				}
@@ -143,7 +143,7 @@ func TestOpenComparesNewestRecordWithAnchor(t *testing.T) {
 	}
 }
 
-// One slot may be torn by a crash of the machine; the other one is whole.
+// A crash of the machine may leave one slot of the anchor incomplete. The other one is complete.
 func TestTornAnchor(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	path := filepath.Join(dir, "anchor")
@@ -157,23 +157,23 @@ func TestTornAnchor(t *testing.T) {
 		}
 	}
 	a.close()
-	whole, err := os.ReadFile(path)
-	if err != nil || len(whole) != 2*slotSize {
-		t.Fatalf("%d bytes, %v", len(whole), err)
+	fullText, err := os.ReadFile(path)
+	if err != nil || len(fullText) != 2*slotSize {
+		t.Fatalf("%d bytes, %v", len(fullText), err)
 	}
 	for i := range 2 {
-		torn := []byte(string(whole))
-		copy(torn[i*slotSize+20:], "\x00\x00\x00\x00")
-		if err := os.WriteFile(path, torn, 0o600); err != nil {
+		tornText := []byte(string(fullText))
+		copy(tornText[i*slotSize+20:], "\x00\x00\x00\x00")
+		if err := os.WriteFile(path, tornText, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if h := heads(t, path, key)[0]; h.Seq < 4 {
 			t.Errorf("with slot %d torn the head is %d", i, h.Seq)
 		}
 	}
-	copy(whole[20:], "\x00")
-	copy(whole[slotSize+20:], "\x00")
-	if err := os.WriteFile(path, whole, 0o600); err != nil {
+	copy(fullText[20:], "\x00")
+	copy(fullText[slotSize+20:], "\x00")
+	if err := os.WriteFile(path, fullText, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if h, err := ReadAnchor(path, key); err == nil {
@@ -181,7 +181,8 @@ func TestTornAnchor(t *testing.T) {
 	}
 }
 
-// The key is made once, is not made anew where records need it, and is refused where others may read it.
+// The key is created once. It is not created again if records need the old one, and is refused if others may read its
+// file.
 func TestEnsureKey(t *testing.T) {
 	dir := t.TempDir()
 	path, records := filepath.Join(dir, "audit.key"), filepath.Join(dir, "audit")
@@ -189,9 +190,9 @@ func TestEnsureKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := EnsureKey(path, Folder(records))
-	if err != nil || again.ID() != key.ID() || len(key.ID()) != 8 {
-		t.Fatalf("%s, then %s, %v", key.ID(), again.ID(), err)
+	sameKey, err := EnsureKey(path, Folder(records))
+	if err != nil || sameKey.ID() != key.ID() || len(key.ID()) != 8 {
+		t.Fatalf("%s, then %s, %v", key.ID(), sameKey.ID(), err)
 	}
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
@@ -199,7 +200,7 @@ func TestEnsureKey(t *testing.T) {
 	if _, err := EnsureKey(path, Folder(records)); err == nil {
 		t.Error("a key is taken that others may read")
 	}
-	filled(t, Config{Dir: records, Key: key}, 1)
+	writeDecisions(t, Config{Dir: records, Key: key}, 1)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

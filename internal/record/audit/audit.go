@@ -1,13 +1,13 @@
-// Package audit is the append-only log of what agents asked, and of the outcome.
+// Package audit is the append-only log of the statements that agents ran, and their outcomes.
 //
-// Guarantee: in [ModeStrict] mode [Ticket.Release] returns nil only after the record of the decision has been written
-// and synced, so that no answer leaves without a record (invariant I8). Records form a hash chain: [Verify] finds any
+// Guarantee: in [ModeStrict] [Ticket.Release] returns nil only after the record of the decision has been written and
+// synced, so that no answer is sent without a record (invariant I8). Records form a hash chain: [Verify] finds any
 // record that was changed, removed, added or moved. With the [Key] it also finds a chain that somebody else has
 // rewritten, and with an anchor ([NewestHead]), which is kept elsewhere, that the newest records were cut off. It
 // cannot detect changes by somebody who can write all three (docs/reference/audit.md).
 //
-// Records have who asked, which relations and columns a statement reads, the verdict, and the versions that it was made
-// under. They have no SQL text, literal, parameter or row. A person is named by a reference, which the database
+// Records say who ran a statement, which relations and columns it reads, the verdict, and the versions of policy and
+// catalog. They contain no SQL text, literal, parameter or row. A person is named by a reference, which the database
 // resolves and can forget.
 package audit
 
@@ -23,7 +23,7 @@ const FormatVersion = 2
 // Mode says what [Ticket.Release] waits for.
 type Mode string
 
-// The modes. The zero value is Strict.
+// The modes. The zero value means ModeStrict.
 const (
 	ModeStrict   Mode = "strict"   // the record is synced to disk
 	ModeBuffered Mode = "buffered" // the record is queued; Release refuses if the disk is more than a second behind
@@ -133,7 +133,8 @@ type Session struct {
 
 // Recovery records that the log continued after a crash or a failed write.
 type Recovery struct {
-	// the cause: torn: a crash cut off part of the last record; disk, database: writing had failed; anchor: it was missing
+	// the cause: torn: a crash cut off part of the last record; disk, database: writing had failed; anchor: it was
+	// missing
 	Cause   string `json:"cause"`
 	Bytes   int64  `json:"bytes,omitempty"`  // for torn: the number of bytes that were cut off
 	SHA256  string `json:"sha256,omitempty"` // for torn: the hash of those bytes

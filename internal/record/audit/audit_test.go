@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("PGCONSENT_AUDIT_CHILD"); dir != "" {
-		child(dir)
+		runChild(dir)
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -39,7 +39,7 @@ func open(t *testing.T, cfg Config) *Log {
 	if cfg.Log == nil {
 		cfg.Log = quiet()
 	}
-	if cfg.ReleaseTimeout == 0 { // nobody is refused because the machine is busy
+	if cfg.ReleaseTimeout == 0 { // a busy machine must not cause refusals
 		cfg.ReleaseTimeout = tier.Patience
 	}
 	l, err := Open(cfg)
@@ -67,7 +67,7 @@ func decision(session string) Decision {
 	}
 }
 
-// sessions reads the session of every decision in a directory, and verifies the chain.
+// sessions returns how many decisions each session has in a directory, and verifies the chain.
 func sessions(t *testing.T, dir string) (map[string]int, Report) {
 	t.Helper()
 	found := map[string]int{}
@@ -192,8 +192,8 @@ func TestConcurrentSessions(t *testing.T) {
 	}
 }
 
-// child writes as fast as it can and prints the name of each decision that was released.
-func child(dir string) {
+// runChild writes as fast as it can, and prints the name of each decision that was released.
+func runChild(dir string) {
 	l, err := Open(Config{Dir: dir, MaxSegment: 64 << 10, Log: quiet()})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -219,10 +219,11 @@ func child(dir string) {
 	select {}
 }
 
-// A process killed at any moment has released nothing that is not in the file, and the chain goes on.
+// If a process is killed at any moment, every decision that it released is in the file, and the next process continues
+// the chain.
 func TestKilledWriterKeepsTheChain(t *testing.T) {
 	dir := t.TempDir()
-	released, random := 0, tier.Rand(1)
+	releasedCount, random := 0, tier.Rand(1)
 	for round := range tier.Count(8, 30, 300) {
 		cmd := exec.Command(os.Args[0], "-test.run=^$")
 		cmd.Env = append(os.Environ(), "PGCONSENT_AUDIT_CHILD="+dir, fmt.Sprintf("PGCONSENT_AUDIT_ROUND=%d", round))
@@ -237,9 +238,9 @@ func TestKilledWriterKeepsTheChain(t *testing.T) {
 		in := bufio.NewScanner(out)
 		var names []string
 		first := make(chan bool)
-		read := make(chan struct{})
+		outputRead := make(chan struct{})
 		go func() {
-			defer close(read)
+			defer close(outputRead)
 			for in.Scan() {
 				names = append(names, in.Text())
 				if len(names) == 1 {
@@ -249,14 +250,14 @@ func TestKilledWriterKeepsTheChain(t *testing.T) {
 		}()
 		select {
 		case <-first:
-		case <-read:
+		case <-outputRead:
 			t.Fatal("the child ended by itself")
 		}
 		time.Sleep(time.Duration(random.IntN(30_000)) * time.Microsecond)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		<-read
+		<-outputRead
 		_ = cmd.Wait()
 
 		found, _ := sessions(t, dir)
@@ -265,10 +266,10 @@ func TestKilledWriterKeepsTheChain(t *testing.T) {
 				t.Fatalf("round %d: %s was released and has %d records", round, name, found[name])
 			}
 		}
-		released += len(names)
+		releasedCount += len(names)
 	}
-	if released < 100 {
-		t.Errorf("only %d decisions were released: the test proves little", released)
+	if releasedCount < 100 {
+		t.Errorf("only %d decisions were released: the test proves little", releasedCount)
 	}
 	closeLog(t, open(t, Config{Dir: dir}))
 	if report, err := Verify(dir); err != nil || report.TornBytes != 0 {
@@ -276,9 +277,9 @@ func TestKilledWriterKeepsTheChain(t *testing.T) {
 	}
 }
 
-// What a crash left of the last record is kept aside, said in the chain, and the chain goes on.
+// An incomplete last record, left by a crash, is moved to a file of its own. The chain says so, and goes on.
 func TestTornRecord(t *testing.T) {
-	for name, damage := range map[string]func(whole []byte) []byte{
+	for name, damage := range map[string]func(fullText []byte) []byte{
 		"half a line":        func(b []byte) []byte { return b[:len(b)-40] },
 		"without newline":    func(b []byte) []byte { return b[:len(b)-1] },
 		"zeros of a crash":   func(b []byte) []byte { return append(b, make([]byte, 100)...) },
@@ -295,12 +296,12 @@ func TestTornRecord(t *testing.T) {
 			}
 			closeLog(t, l)
 			path := filepath.Join(dir, segmentName(1))
-			whole, err := os.ReadFile(path)
+			fullText, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			torn := damage(whole)
-			if err := os.WriteFile(path, torn, 0o600); err != nil {
+			tornText := damage(fullText)
+			if err := os.WriteFile(path, tornText, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			before, err := Verify(dir)
@@ -322,18 +323,18 @@ func TestTornRecord(t *testing.T) {
 				}
 				return
 			}
-			kept, err := filepath.Glob(filepath.Join(dir, "torn-*"))
-			if err != nil || len(kept) != 1 || after.Recoveries != 1 {
-				t.Fatalf("kept %v, %d recovery records (%v)", kept, after.Recoveries, err)
+			tornFiles, err := filepath.Glob(filepath.Join(dir, "torn-*"))
+			if err != nil || len(tornFiles) != 1 || after.Recoveries != 1 {
+				t.Fatalf("kept %v, %d recovery records (%v)", tornFiles, after.Recoveries, err)
 			}
-			if b, err := os.ReadFile(kept[0]); err != nil || int64(len(b)) != before.TornBytes {
+			if b, err := os.ReadFile(tornFiles[0]); err != nil || int64(len(b)) != before.TornBytes {
 				t.Errorf("%d bytes kept, %d were torn (%v)", len(b), before.TornBytes, err)
 			}
 		})
 	}
 }
 
-// A record that was changed in the last segment is no crash: the log refuses to go on over it.
+// A changed record in the last segment is not treated as a crash: the log refuses to append to it.
 func TestOpenRefusesABrokenChain(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, Config{Dir: dir})
@@ -344,15 +345,15 @@ func TestOpenRefusesABrokenChain(t *testing.T) {
 	}
 	closeLog(t, l)
 	path := filepath.Join(dir, segmentName(1))
-	whole, err := os.ReadFile(path)
+	fullText, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(whole), "caregiver", "caretaker", 1)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(string(fullText), "caregiver", "caretaker", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var broken *ChainError
-	if _, err := Open(Config{Dir: dir, Log: quiet()}); !errors.As(err, &broken) || broken.Line != 1 {
+	var chainError *ChainError
+	if _, err := Open(Config{Dir: dir, Log: quiet()}); !errors.As(err, &chainError) || chainError.Line != 1 {
 		t.Errorf("Open: %v", err)
 	}
 }
@@ -378,20 +379,20 @@ func TestVerifyFindsTampering(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := strings.SplitAfter(string(b), "\n")
-			if err := os.WriteFile(path, []byte(strings.Join(f(all[:len(all)-1]), "")), 0o600); err != nil {
+			allLines := strings.SplitAfter(string(b), "\n")
+			if err := os.WriteFile(path, []byte(strings.Join(f(allLines[:len(allLines)-1]), "")), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	rename := func(from, to int) func(*testing.T, string) {
+	rename := func(fromIndex, toIndex int) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
-			if err := os.Rename(filepath.Join(dir, segmentName(from)), filepath.Join(dir, segmentName(to))); err != nil {
+			if err := os.Rename(filepath.Join(dir, segmentName(fromIndex)), filepath.Join(dir, segmentName(toIndex))); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	last := segments[len(segments)-1]
+	lastSegment := segments[len(segments)-1]
 	for name, tc := range map[string]struct {
 		tamper func(*testing.T, string)
 		found  bool
@@ -400,29 +401,30 @@ func TestVerifyFindsTampering(t *testing.T) {
 		"a word changed":           {lines(func(l []string) []string { l[1] = strings.Replace(l[1], "allow", "deny", 1); return l }), true},
 		"a hash changed":           {lines(func(l []string) []string { l[0] = strings.Replace(l[0], `,"hash":"`, `,"hash":"0`, 1); return l }), true},
 		"a space added":            {lines(func(l []string) []string { l[0] = strings.Replace(l[0], ":", ": ", 1); return l }), true},
-		"a word changed, rehashed": {lines(func(l []string) []string { l[0] = rehash(strings.Replace(l[0], "allow", "deny", 1)); return l }), true},
+		"a word changed, rehashed": {lines(func(l []string) []string { l[0] = withRightHash(strings.Replace(l[0], "allow", "deny", 1)); return l }), true},
 		"renumbered, rehashed": {func(t *testing.T, dir string) {
-			path := filepath.Join(dir, segmentName(last))
+			path := filepath.Join(dir, segmentName(lastSegment))
 			b, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, []byte(rehash(strings.Replace(string(b), `"seq":`, `"seq":9`, 1))), 0o600); err != nil {
+			if err := os.WriteFile(path, []byte(withRightHash(strings.Replace(string(b), `"seq":`, `"seq":9`, 1))), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}, true},
-		"a record dropped":         {lines(func(l []string) []string { return append(l[:1], l[2:]...) }), true},
-		"the segment's last":       {lines(func(l []string) []string { return l[:len(l)-1] }), true},
-		"two records swapped":      {lines(func(l []string) []string { l[0], l[1] = l[1], l[0]; return l }), true},
-		"a record twice":           {lines(func(l []string) []string { return append(l, l[len(l)-1]) }), true},
-		"a line of garbage":        {lines(func(l []string) []string { return append(l, "garbage\n") }), true},
-		"an empty line":            {lines(func(l []string) []string { return append(l, "\n") }), true},
-		"a torn middle segment":    {lines(func(l []string) []string { l[len(l)-1] = l[len(l)-1][:30]; return l }), true},
-		"a segment emptied":        {lines(func([]string) []string { return nil }), true},
-		"a segment dropped":        {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, segmentName(2))) }, true},
-		"the first dropped":        {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, segmentName(1))) }, true},
-		"a segment renamed":        {rename(last, last+1), true},
-		"the newest segment gone":  {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, segmentName(last))) }, false}, // needs an anchor
+		"a record dropped":      {lines(func(l []string) []string { return append(l[:1], l[2:]...) }), true},
+		"the segment's last":    {lines(func(l []string) []string { return l[:len(l)-1] }), true},
+		"two records swapped":   {lines(func(l []string) []string { l[0], l[1] = l[1], l[0]; return l }), true},
+		"a record twice":        {lines(func(l []string) []string { return append(l, l[len(l)-1]) }), true},
+		"a line of garbage":     {lines(func(l []string) []string { return append(l, "garbage\n") }), true},
+		"an empty line":         {lines(func(l []string) []string { return append(l, "\n") }), true},
+		"a torn middle segment": {lines(func(l []string) []string { l[len(l)-1] = l[len(l)-1][:30]; return l }), true},
+		"a segment emptied":     {lines(func([]string) []string { return nil }), true},
+		"a segment dropped":     {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, segmentName(2))) }, true},
+		"the first dropped":     {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, segmentName(1))) }, true},
+		"a segment renamed":     {rename(lastSegment, lastSegment+1), true},
+		"the newest segment gone": {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, segmentName(lastSegment))) },
+			false}, // only an anchor shows this
 		"the whole directory gone": {func(t *testing.T, dir string) { _ = os.RemoveAll(dir) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -438,24 +440,28 @@ func TestVerifyFindsTampering(t *testing.T) {
 	}
 }
 
-// rehash makes the hash of a changed line fit.
-func rehash(line string) string {
+// withRightHash returns a changed line with a hash that is right.
+func withRightHash(line string) string {
 	body, _, _ := strings.Cut(line, hashMember)
 	return fmt.Sprintf("%s%s%x\"}\n", body, hashMember, sha256.Sum256([]byte(body)))
 }
 
-// sick is a disk that can be made ill.
-type sick struct {
-	mu                sync.Mutex
-	write, sync, open error
-	hang              chan struct{}
+// failingDisk is a disk that a test can make fail.
+type failingDisk struct {
+	mu                               sync.Mutex
+	writeError, syncError, openError error
+	hanging                          chan struct{}
 }
 
-func (s *sick) set(write, sync error) { s.mu.Lock(); s.write, s.sync = write, sync; s.mu.Unlock() }
-
-func (s *sick) file(path string) (file, error) {
+func (s *failingDisk) set(writeError, syncError error) {
 	s.mu.Lock()
-	err := s.open
+	s.writeError, s.syncError = writeError, syncError
+	s.mu.Unlock()
+}
+
+func (s *failingDisk) file(path string) (file, error) {
+	s.mu.Lock()
+	err := s.openError
 	s.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -466,17 +472,17 @@ func (s *sick) file(path string) (file, error) {
 
 type sickFile struct {
 	file
-	s *sick
+	s *failingDisk
 }
 
 func (f sickFile) WriteAt(p []byte, off int64) (int, error) {
 	f.s.mu.Lock()
-	err, hang := f.s.write, f.s.hang
+	err, hang := f.s.writeError, f.s.hanging
 	f.s.mu.Unlock()
 	if hang != nil {
 		<-hang
 	}
-	if err != nil { // a full disk takes a part of it
+	if err != nil { // a full disk writes only a part
 		n, _ := f.file.WriteAt(p[:len(p)/2], off)
 		return n, err
 	}
@@ -485,7 +491,7 @@ func (f sickFile) WriteAt(p []byte, off int64) (int, error) {
 
 func (f sickFile) Sync() error {
 	f.s.mu.Lock()
-	err := f.s.sync
+	err := f.s.syncError
 	f.s.mu.Unlock()
 	if err != nil {
 		return err
@@ -493,7 +499,7 @@ func (f sickFile) Sync() error {
 	return f.file.Sync()
 }
 
-// Two seconds are promised; a busy machine comes on top of what the log waits.
+// Strict mode promises to answer or refuse within two seconds; a busy machine may add some time.
 func TestDeadlineLeavesRoom(t *testing.T) {
 	l, err := Open(Config{Dir: t.TempDir()})
 	if err != nil {
@@ -514,7 +520,7 @@ func wantRefusal(t *testing.T, err *sqlstate.Error) {
 	}
 }
 
-// eventually waits for a decision to be released again.
+// eventually waits until a decision is released.
 func eventually(t *testing.T, l *Log, name string) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(20 * time.Millisecond) {
@@ -528,25 +534,25 @@ func eventually(t *testing.T, l *Log, name string) {
 	}
 }
 
-// A disk that fails refuses statements at once, and the log comes back when the disk does.
+// When the disk fails, statements are refused at once. When it works again, so does the log.
 func TestBrokenDisk(t *testing.T) {
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
-		for name, ill := range map[string]struct{ write, sync error }{
-			"full":        {write: syscall.ENOSPC},
-			"read-only":   {write: syscall.EROFS},
-			"sync fails":  {sync: syscall.EIO},
-			"quota spent": {sync: syscall.EDQUOT},
+		for name, failure := range map[string]struct{ writeError, syncError error }{
+			"full":        {writeError: syscall.ENOSPC},
+			"read-only":   {writeError: syscall.EROFS},
+			"sync fails":  {syncError: syscall.EIO},
+			"quota spent": {syncError: syscall.EDQUOT},
 		} {
 			t.Run(string(mode)+"/"+name, func(t *testing.T) {
 				dir := t.TempDir()
-				disk := &sick{}
+				disk := &failingDisk{}
 				l := open(t, Config{Mode: mode, Dir: dir, openFile: disk.file})
 				before := l.Decision(decision("before"))
 				if err := before.Release(); err != nil {
 					t.Fatal(err)
 				}
-				disk.set(ill.write, ill.sync)
-				if mode == ModeBuffered { // noticed in the background
+				disk.set(failure.writeError, failure.syncError)
+				if mode == ModeBuffered { // the failure is noticed in the background
 					for deadline := time.Now().Add(tier.Patience); l.WriteFailure() == nil && time.Now().Before(deadline); {
 						l.Decision(decision("during"))
 						time.Sleep(10 * time.Millisecond)
@@ -585,12 +591,12 @@ func TestHungDisk(t *testing.T) {
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		t.Run(string(mode), func(t *testing.T) {
 			dir := t.TempDir()
-			disk := &sick{}
+			disk := &failingDisk{}
 			l := open(t, Config{Mode: mode, Dir: dir, ReleaseTimeout: 300 * time.Millisecond, openFile: disk.file})
 			eventually(t, l, "before")
 			hang := make(chan struct{})
 			disk.mu.Lock()
-			disk.hang = hang
+			disk.hanging = hang
 			disk.mu.Unlock()
 			if mode == ModeBuffered {
 				l.Decision(decision("released before anybody knows"))
@@ -601,7 +607,7 @@ func TestHungDisk(t *testing.T) {
 			wantRefusal(t, l.Decision(decision("refused")).Release())
 
 			disk.mu.Lock()
-			disk.hang = nil
+			disk.hanging = nil
 			disk.mu.Unlock()
 			close(hang)
 			eventually(t, l, "after")
@@ -615,11 +621,11 @@ func TestHungDisk(t *testing.T) {
 }
 
 func TestCloseDoesNotHang(t *testing.T) {
-	disk := &sick{}
+	disk := &failingDisk{}
 	hang := make(chan struct{})
 	l := open(t, Config{Dir: t.TempDir(), openFile: disk.file})
 	disk.mu.Lock()
-	disk.hang = hang
+	disk.hanging = hang
 	disk.mu.Unlock()
 	l.Decision(decision("s"))
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -631,9 +637,9 @@ func TestCloseDoesNotHang(t *testing.T) {
 	close(hang)
 }
 
-// Somebody who deletes or shortens the file under the log stops it.
+// If somebody deletes or shortens the file that the log writes to, the log stops.
 func TestSegmentDeletedOrShortened(t *testing.T) {
-	for name, take := range map[string]func(path string) error{
+	for name, damage := range map[string]func(path string) error{
 		"deleted":   os.Remove,
 		"shortened": func(path string) error { return os.Truncate(path, 10) },
 	} {
@@ -643,7 +649,7 @@ func TestSegmentDeletedOrShortened(t *testing.T) {
 			if err := l.Decision(decision("before")).Release(); err != nil {
 				t.Fatal(err)
 			}
-			if err := take(filepath.Join(dir, segmentName(1))); err != nil {
+			if err := damage(filepath.Join(dir, segmentName(1))); err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {
@@ -671,8 +677,8 @@ func BenchmarkStrict(b *testing.B) {
 	_ = l.Close(context.Background())
 }
 
-// Both records of an execution, with codes; the time is that of the caller and the writer together, where there is one
-// processor.
+// BenchmarkBuffered writes both records of an execution, with codes. With one processor, the time is that of the caller
+// and the writer together.
 func BenchmarkBuffered(b *testing.B) {
 	key, err := NewKey(make([]byte, 32))
 	if err != nil {
@@ -693,7 +699,7 @@ func BenchmarkBuffered(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		t := l.Decision(d)
-		for t.Release() != nil { // more than is written meanwhile
+		for t.Release() != nil { // the writer is behind
 			time.Sleep(time.Millisecond)
 			t = l.Decision(d)
 		}

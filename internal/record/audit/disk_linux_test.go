@@ -18,28 +18,30 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Real disks that are full, read-only and frozen. Each test runs in a process that has mounts of its own, so that
-// nothing is left of them whatever becomes of it.
+// These tests use real file systems that are full, read-only or frozen. Each runs in a process with mounts of its own,
+// which disappear with it.
 
-// apartName is the variable that holds the name of the test that is to run; apartWatch its descriptor that ends with
-// the process that started it.
+// apartVariable is the environment variable with the name of the test to run in such a process. apartWatch is a file
+// descriptor that closes when the parent process ends.
 const (
-	apartName  = "PGCONSENT_AUDIT_APART"
-	apartWatch = 3
+	apartVariable = "PGCONSENT_AUDIT_APART"
+	apartWatch    = 3
 )
 
-// apart tells that this process has mounts of its own. If not, it runs the test in one that has.
-func apart(t *testing.T) bool {
+// isInOwnMounts returns true in a process with mounts of its own. Otherwise it starts one for the test, and returns
+// false.
+func isInOwnMounts(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(apartName) == t.Name() {
+	if os.Getenv(apartVariable) == t.Name() {
 		return true
 	}
-	me := func(id int) []syscall.SysProcIDMap {
+	ownIDMapping := func(id int) []syscall.SysProcIDMap {
 		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}
 	}
 	for _, attr := range []*syscall.SysProcAttr{
 		{Unshareflags: syscall.CLONE_NEWNS},
-		{Unshareflags: syscall.CLONE_NEWNS, Cloneflags: syscall.CLONE_NEWUSER, UidMappings: me(os.Getuid()), GidMappings: me(os.Getgid())},
+		{Unshareflags: syscall.CLONE_NEWNS, Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ownIDMapping(os.Getuid()),
+			GidMappings: ownIDMapping(os.Getgid())},
 	} {
 		watch, hold, err := os.Pipe()
 		if err != nil {
@@ -48,29 +50,29 @@ func apart(t *testing.T) bool {
 		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
-		cmd.Env = append(os.Environ(), apartName+"="+t.Name())
+		cmd.Env = append(os.Environ(), apartVariable+"="+t.Name())
 		cmd.SysProcAttr, cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = attr, []*os.File{watch}, &out, &out
-		cmd.Cancel = func() error { hold.Close(); return cmd.Process.Kill() } // one that waits for a frozen disk ends when that is thawed
+		cmd.Cancel = func() error { hold.Close(); return cmd.Process.Kill() } // closing the pipe thaws a frozen disk, so that the process can end
 		cmd.WaitDelay = 10 * time.Second
 		err = cmd.Start()
-		started := err == nil
-		if started {
+		hasStarted := err == nil
+		if hasStarted {
 			err = cmd.Wait()
 		}
 		cancel()
 		watch.Close()
 		hold.Close()
-		said := out.String()
+		output := out.String()
 		switch {
-		case !started:
-			continue // not allowed
+		case !hasStarted:
+			continue // this kind of namespace is not permitted
 		case err != nil:
-			t.Errorf("%v:\n%s", err, said)
-		case strings.Contains(said, "--- SKIP: "):
-			_, reason, _ := strings.Cut(said, "--- SKIP: ")
+			t.Errorf("%v:\n%s", err, output)
+		case strings.Contains(output, "--- SKIP: "):
+			_, reason, _ := strings.Cut(output, "--- SKIP: ")
 			t.Skip(reason)
-		case !strings.Contains(said, "--- PASS: "+t.Name()):
-			t.Errorf("the test did not run:\n%s", said)
+		case !strings.Contains(output, "--- PASS: "+t.Name()):
+			t.Errorf("the test did not run:\n%s", output)
 		}
 		return false
 	}
@@ -79,8 +81,8 @@ func apart(t *testing.T) bool {
 	return false
 }
 
-// memory mounts a file system of this size, and perhaps of so many files.
-func memory(t *testing.T, options string) string {
+// mountTmpfs mounts a tmpfs with these options, such as its size and its number of inodes.
+func mountTmpfs(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
@@ -90,8 +92,8 @@ func memory(t *testing.T, options string) string {
 	return dir
 }
 
-// fill takes what room is left, and returns how it is given back.
-func fill(t *testing.T, dir string) (empty func()) {
+// fill writes files until no space is left. It returns a function that removes them.
+func fill(t *testing.T, dir string) (emptyDisk func()) {
 	t.Helper()
 	path := filepath.Join(dir, "filler")
 	f, err := os.Create(path)
@@ -113,17 +115,18 @@ func fill(t *testing.T, dir string) (empty func()) {
 	}
 }
 
-// asking is agents that ask until they are stopped: what was released, by its session.
-type asking struct {
-	released sync.Map
-	answers  atomic.Int64
-	refused  atomic.Int64
-	stop     chan struct{}
-	agents   sync.WaitGroup
+// askingAgents is a number of agents that write decisions until they are stopped. It stores what was released, by
+// session.
+type askingAgents struct {
+	released      sync.Map
+	answeredCount atomic.Int64
+	refusedCount  atomic.Int64
+	stop          chan struct{}
+	agents        sync.WaitGroup
 }
 
-func ask(t *testing.T, l *Log) *asking {
-	a := &asking{stop: make(chan struct{})}
+func ask(t *testing.T, l *Log) *askingAgents {
+	a := &askingAgents{stop: make(chan struct{})}
 	for agent := range 3 {
 		a.agents.Go(func() {
 			for n := 0; ; n++ {
@@ -136,14 +139,14 @@ func ask(t *testing.T, l *Log) *asking {
 				ticket := l.Decision(decision(name))
 				if err := ticket.Release(); err != nil {
 					wantRefusal(t, err)
-					a.refused.Add(1)
+					a.refusedCount.Add(1)
 					time.Sleep(5 * time.Millisecond)
 					continue
 				}
 				a.released.Store(name, true)
-				a.answers.Add(1)
+				a.answeredCount.Add(1)
 				ticket.RecordOutcome(Outcome{SQLState: "00000"})
-				time.Sleep(10 * time.Millisecond) // the room is for what the tests put there
+				time.Sleep(10 * time.Millisecond) // the agents should not fill the disk themselves
 			}
 		})
 	}
@@ -151,7 +154,7 @@ func ask(t *testing.T, l *Log) *asking {
 	return a
 }
 
-func (a *asking) end() {
+func (a *askingAgents) end() {
 	select {
 	case <-a.stop:
 	default:
@@ -160,21 +163,21 @@ func (a *asking) end() {
 	a.agents.Wait()
 }
 
-// more waits until a number has grown by n.
-func more(t *testing.T, what string, of *atomic.Int64, n int64) {
+// awaitMore waits until a counter has grown by n.
+func awaitMore(t *testing.T, description string, counter *atomic.Int64, n int64) {
 	t.Helper()
-	want := of.Load() + n
-	for deadline := time.Now().Add(tier.Patience); of.Load() < want; time.Sleep(time.Millisecond) {
+	want := counter.Load() + n
+	for deadline := time.Now().Add(tier.Patience); counter.Load() < want; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("no more statements are %s", what)
+			t.Fatalf("no more statements are %s", description)
 		}
 	}
 }
 
-// recorded checks that each that was released is in the log, once.
-func (a *asking) recorded(t *testing.T, cfg Config) Report {
+// recorded checks that each released decision is in the log exactly once.
+func (a *askingAgents) recorded(t *testing.T, cfg Config) Report {
 	t.Helper()
-	found, report := verified(t, cfg)
+	found, report := verifyLog(t, cfg)
 	a.released.Range(func(name, _ any) bool {
 		if found[name.(string)] != 1 {
 			t.Errorf("the statement of %s was answered, and has %d records", name, found[name.(string)])
@@ -184,8 +187,8 @@ func (a *asking) recorded(t *testing.T, cfg Config) Report {
 	return report
 }
 
-// told waits until the log says that it cannot be written. A small record may still have found room.
-func told(t *testing.T, l *Log) {
+// awaitWriteFailure waits until the log reports that it cannot write. A small record may still find space.
+func awaitWriteFailure(t *testing.T, l *Log) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); l.WriteFailure() == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -194,24 +197,24 @@ func told(t *testing.T, l *Log) {
 	}
 }
 
-// A disk that fills up and becomes larger.
+// A disk becomes full, and larger again. Statements are refused in between.
 func TestFullFilesystem(t *testing.T) {
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
-	dir := memory(t, "size=64k")
+	dir := mountTmpfs(t, "size=64k")
 	l := open(t, Config{Dir: filepath.Join(dir, "audit")})
-	released := 0
+	releasedCount := 0
 	for range 1000 {
-		err := l.Decision(decision(fmt.Sprint(released))).Release()
+		err := l.Decision(decision(fmt.Sprint(releasedCount))).Release()
 		if err != nil {
 			wantRefusal(t, err)
 			break
 		}
-		released++
+		releasedCount++
 	}
-	if released == 0 || released == 1000 {
-		t.Fatalf("%d decisions released on 64 KiB", released)
+	if releasedCount == 0 || releasedCount == 1000 {
+		t.Fatalf("%d decisions released on 64 KiB", releasedCount)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=256k"); err != nil {
 		t.Fatal(err)
@@ -219,27 +222,28 @@ func TestFullFilesystem(t *testing.T) {
 	eventually(t, l, "after")
 	closeLog(t, l)
 	found, _ := sessions(t, filepath.Join(dir, "audit"))
-	if found["after"] != 1 || len(found) != released+1 {
-		t.Errorf("%d decisions in the file, %d were released", len(found), released+1)
+	if found["after"] != 1 || len(found) != releasedCount+1 {
+		t.Errorf("%d decisions in the file, %d were released", len(found), releasedCount+1)
 	}
 }
 
-// A disk is full again and again, at any place of a segment and between two, with the anchor on it; agents go on asking.
+// The disk with log and anchor becomes full again and again, within a segment or between two, while agents go on
+// writing.
 func TestFullDiskWhileAgentsAsk(t *testing.T) {
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
-		for what, options := range map[string]string{"no room": "size=16m", "no more files": "size=64m,nr_inodes=40"} {
-			t.Run(string(mode)+", "+what, func(t *testing.T) {
-				dir := memory(t, options)
+		for description, options := range map[string]string{"no room": "size=16m", "no more files": "size=64m,nr_inodes=40"} {
+			t.Run(string(mode)+", "+description, func(t *testing.T) {
+				dir := mountTmpfs(t, options)
 				cfg := Config{Mode: mode, Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'),
 					AnchorFile: filepath.Join(dir, "anchor"), MaxSegment: 20000, Log: quiet()}
 				l := open(t, cfg)
 				a := ask(t, l)
 				for round := range 3 {
-					more(t, "answered", &a.answers, int64(10+3*round))
-					empty := func() {
+					awaitMore(t, "answered", &a.answeredCount, int64(10+3*round))
+					emptyDisk := func() {
 						names, err := filepath.Glob(filepath.Join(dir, "taken-*"))
 						for _, name := range names {
 							err = errors.Join(err, os.Remove(name))
@@ -248,10 +252,10 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					if what == "no room" {
-						empty = fill(t, dir)
+					if description == "no room" {
+						emptyDisk = fill(t, dir)
 					} else {
-						for i := 0; ; i++ { // the next segment has no place
+						for i := 0; ; i++ { // there is no space for the next segment
 							f, err := os.Create(filepath.Join(dir, fmt.Sprintf("taken-%d", i)))
 							if err != nil {
 								break
@@ -259,11 +263,11 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 							f.Close()
 						}
 					}
-					more(t, "refused", &a.refused, 5)
-					told(t, l)
-					empty()
+					awaitMore(t, "refused", &a.refusedCount, 5)
+					awaitWriteFailure(t, l)
+					emptyDisk()
 				}
-				more(t, "answered", &a.answers, 5)
+				awaitMore(t, "answered", &a.answeredCount, 5)
 				a.end()
 				closeLog(t, l)
 				if report := a.recorded(t, cfg); report.Recoveries == 0 || report.Segments < 2 {
@@ -274,68 +278,68 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 	}
 }
 
-// Segments whose time is over go as soon as their checkpoint can be written, though it could not when it was looked for
-// them.
+// Expired segments are removed as soon as their checkpoint can be written, even if that failed when the expiry was
+// noticed.
 func TestRetentionOfAFullDisk(t *testing.T) {
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
-	dir := memory(t, "size=1m")
-	var later atomic.Int64
+	dir := mountTmpfs(t, "size=1m")
+	var clockOffset atomic.Int64
 	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), AnchorFile: filepath.Join(dir, "anchor"),
 		MaxSegment: 4096, Retention: time.Hour, Log: quiet(),
-		Clock: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
+		Clock: func() time.Time { return time.Now().Add(time.Duration(clockOffset.Load())) }}
 	l := open(t, cfg)
 	for i := range 30 {
 		if err := l.Decision(decision(fmt.Sprint(i))).Release(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	empty := fill(t, dir)
-	for i := 0; l.WriteFailure() == nil; i++ { // until the room that is left in the segment is used up
+	emptyDisk := fill(t, dir)
+	for i := 0; l.WriteFailure() == nil; i++ { // until the remaining space of the segment is used
 		if err := l.Decision(decision(fmt.Sprint("full ", i))).Release(); err != nil {
 			wantRefusal(t, err)
 		}
 	}
-	later.Store(int64(25 * time.Hour))
-	time.Sleep(3 * retryInterval) // it looks, and cannot write what it found
+	clockOffset.Store(int64(25 * time.Hour))
+	time.Sleep(3 * retryInterval) // the log notices the expiry, and cannot write the checkpoint
 	before, err := listSegments(cfg.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty()
+	emptyDisk()
 	eventually(t, l, "after")
 	closeLog(t, l)
 	after, err := listSegments(cfg.Dir)
 	if err != nil || len(after) >= len(before) {
 		t.Errorf("segments %v before, %v when there is room again: %v", before, after, err)
 	}
-	if _, report := verified(t, cfg); report.Checkpoints == 0 {
+	if _, report := verifyLog(t, cfg); report.Checkpoints == 0 {
 		t.Errorf("no checkpoint: %+v", report)
 	}
 }
 
-// A folder that has become read-only takes no new segment.
+// If the folder becomes read-only, no new segment can be created, and statements are refused.
 func TestReadOnlyFolder(t *testing.T) {
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
-	dir := memory(t, "size=4m")
+	dir := mountTmpfs(t, "size=4m")
 	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), AnchorFile: filepath.Join(dir, "anchor"), MaxSegment: 20000, Log: quiet()}
 	l := open(t, cfg)
 	a := ask(t, l)
-	more(t, "answered", &a.answers, 10)
+	awaitMore(t, "answered", &a.answeredCount, 10)
 	if err := syscall.Mount(cfg.Dir, cfg.Dir, "", syscall.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Mount("", cfg.Dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
-	more(t, "refused", &a.refused, 5)
+	awaitMore(t, "refused", &a.refusedCount, 5)
 	if err := syscall.Unmount(cfg.Dir, syscall.MNT_DETACH); err != nil {
 		t.Fatal(err)
 	}
-	more(t, "answered", &a.answers, 5)
+	awaitMore(t, "answered", &a.answeredCount, 5)
 	a.end()
 	closeLog(t, l)
 	a.recorded(t, cfg)
@@ -346,8 +350,9 @@ const (
 	thaw   = 0xC0045878 // FITHAW
 )
 
-// freezing mounts a file system that can be frozen: what writes to it waits, and no signal ends it.
-func freezing(t *testing.T) (dir string, set func(uintptr)) {
+// mountFreezable mounts a file system that can be frozen. A process that writes to it then waits, and no signal ends
+// it.
+func mountFreezable(t *testing.T) (dir string, setFrozen func(uintptr)) {
 	t.Helper()
 	dir = t.TempDir()
 	image := filepath.Join(t.TempDir(), "image")
@@ -361,12 +366,12 @@ func freezing(t *testing.T) (dir string, set func(uintptr)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set = func(how uintptr) {
-		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), how, 0); errno != 0 {
+	setFrozen = func(request uintptr) {
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, 0); errno != 0 {
 			t.Fatal(errno)
 		}
 	}
-	// Whatever happens to this process, it is thawed when the one that started it ends.
+	// If this process ends in any way, the guard thaws the file system.
 	guard := exec.Command("sh", "-c", "cat <&3 >/dev/null; exec fsfreeze -u "+dir)
 	guard.ExtraFiles = []*os.File{os.NewFile(apartWatch, "watch")}
 	if err := guard.Start(); err != nil {
@@ -378,16 +383,16 @@ func freezing(t *testing.T) (dir string, set func(uintptr)) {
 		_ = guard.Process.Kill()
 		_ = guard.Wait()
 	})
-	return dir, set
+	return dir, setFrozen
 }
 
-// A log is opened on a disk that takes nothing: statements are refused until it does, and what a crash left of the last
-// record is set aside then, as ever.
+// A log is opened on a disk that cannot be written. Statements are refused until it can. Then an incomplete last record
+// from a crash is moved away as usual.
 func TestOpenOnABrokenDisk(t *testing.T) {
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
-	readonly := func(t *testing.T, path string) (mend func()) {
+	readonly := func(t *testing.T, path string) (mendDisk func()) {
 		if err := syscall.Mount(path, path, "", syscall.MS_BIND, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -400,26 +405,27 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 			}
 		}
 	}
-	for what, broken := range map[string]func(t *testing.T, cfg Config) (mend func()){
+	for description, breakDisk := range map[string]func(t *testing.T, cfg Config) (mendDisk func()){
 		"full":             func(t *testing.T, cfg Config) func() { return fill(t, filepath.Dir(cfg.Dir)) },
 		"folder read-only": func(t *testing.T, cfg Config) func() { return readonly(t, cfg.Dir) },
 		"all read-only":    func(t *testing.T, cfg Config) func() { return readonly(t, filepath.Dir(cfg.Dir)) },
 		"a missing part": func(t *testing.T, cfg Config) func() {
-			moved := filepath.Dir(cfg.Dir) + "/moved"
-			if err := errors.Join(os.Rename(cfg.Dir, moved), os.Symlink("nowhere/at/all", cfg.Dir)); err != nil {
+			movedDir := filepath.Dir(cfg.Dir) + "/moved"
+			if err := errors.Join(os.Rename(cfg.Dir, movedDir), os.Symlink("nowhere/at/all", cfg.Dir)); err != nil {
 				t.Fatal(err)
 			}
 			return func() {
-				// In one step: the log looks for its folder meanwhile, and makes it where there is nothing.
-				if err := errors.Join(os.Symlink(moved, cfg.Dir+".new"), os.Rename(cfg.Dir+".new", cfg.Dir)); err != nil {
+				// The folder is replaced in one step, because the log retries meanwhile, and would create a missing
+				// folder.
+				if err := errors.Join(os.Symlink(movedDir, cfg.Dir+".new"), os.Rename(cfg.Dir+".new", cfg.Dir)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		},
 	} {
 		for _, mode := range []Mode{ModeStrict, ModeBuffered} {
-			t.Run(string(mode)+", "+what, func(t *testing.T) {
-				dir := memory(t, "size=2m")
+			t.Run(string(mode)+", "+description, func(t *testing.T) {
+				dir := mountTmpfs(t, "size=2m")
 				cfg := Config{Mode: mode, Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), AnchorFile: filepath.Join(dir, "anchor"), Log: quiet()}
 				l := open(t, cfg)
 				for i := range 20 {
@@ -428,7 +434,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 					}
 				}
 				closeLog(t, l)
-				// A crash, then a disk that is broken.
+				// After a crash, the disk is broken.
 				segment := filepath.Join(cfg.Dir, segmentName(1))
 				text, err := os.ReadFile(segment)
 				if err != nil {
@@ -437,7 +443,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 				if err := os.WriteFile(segment, append(text, text[:100]...), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				mend := broken(t, cfg)
+				mendDisk := breakDisk(t, cfg)
 				l = open(t, cfg)
 				if l.WriteFailure() == nil {
 					t.Error("nobody is told that records cannot be written")
@@ -445,27 +451,28 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 				refused := l.Decision(decision("refused"))
 				wantRefusal(t, refused.Release())
 				refused.RecordOutcome(Outcome{SQLState: "58030"})
-				time.Sleep(2 * retryInterval) // it is tried again, in vain
+				time.Sleep(2 * retryInterval) // the log retries without success
 				wantRefusal(t, l.Decision(decision("refused")).Release())
-				mend()
+				mendDisk()
 				eventually(t, l, "after")
 				closeLog(t, l)
-				found, report := verified(t, cfg)
+				found, report := verifyLog(t, cfg)
 				if len(found) != 21 || found["after"] != 1 || found["refused"] != 0 || report.Recoveries < 2 {
 					t.Errorf("%d sessions, %+v", len(found), report)
 				}
-				if torn, err := os.ReadFile(filepath.Join(cfg.Dir,
-					fmt.Sprintf("%s%d", tornFilePrefix(1), len(text)))); err != nil || string(torn) != string(text[:100]) {
-					t.Errorf("what the crash left was not kept: %q, %v", torn, err)
+				if segmentText, err := os.ReadFile(filepath.Join(cfg.Dir,
+					fmt.Sprintf("%s%d", tornFilePrefix(1), len(text)))); err != nil || string(segmentText) != string(text[:100]) {
+					t.Errorf("what the crash left was not kept: %q, %v", segmentText, err)
 				}
 			})
 		}
 	}
 }
 
-// What no waiting mends is told at once: another process has the folder, the path is none, the records do not hold.
+// Failures that waiting cannot repair are reported at once: another process uses the folder, the path is not a folder,
+// or the chain does not verify.
 func TestOpenReportsPermanentFailures(t *testing.T) {
-	for what, prepare := range map[string]func(cfg Config) error{
+	for description, prepare := range map[string]func(cfg Config) error{
 		"in use by another pgconsent": func(cfg Config) error {
 			l := open(t, cfg)
 			t.Cleanup(func() { closeLog(t, l) })
@@ -480,33 +487,33 @@ func TestOpenReportsPermanentFailures(t *testing.T) {
 		if err := prepare(cfg); err != nil {
 			t.Fatal(err)
 		}
-		if l, err := Open(cfg); err == nil || l != nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: %v", what, err)
+		if l, err := Open(cfg); err == nil || l != nil || !strings.Contains(err.Error(), description) {
+			t.Errorf("%s: %v", description, err)
 		}
 	}
 }
 
-// A disk that does not answer: statements are refused meanwhile, the log can be left alone, and goes on when the disk
-// does.
+// While the disk does not answer, statements are refused and the log can be closed. When it answers again, the log goes
+// on.
 func TestFrozenDisk(t *testing.T) {
 	tier.All(t)
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
-	dir, set := freezing(t)
+	dir, setFrozen := mountFreezable(t)
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		t.Run(string(mode), func(t *testing.T) {
-			at := filepath.Join(dir, string(mode))
-			cfg := Config{Mode: mode, Dir: at, Key: testKey(t, 'k'),
+			logDir := filepath.Join(dir, string(mode))
+			cfg := Config{Mode: mode, Dir: logDir, Key: testKey(t, 'k'),
 				AnchorFile: filepath.Join(dir, string(mode)+".anchor"), MaxSegment: 20000, ReleaseTimeout: time.Second, Log: quiet()}
 			l := open(t, cfg)
 			a := ask(t, l)
-			more(t, "answered", &a.answers, 10)
-			set(freeze)
-			more(t, "refused", &a.refused, 10)
-			told(t, l)
-			set(thaw)
-			more(t, "answered", &a.answers, 10)
+			awaitMore(t, "answered", &a.answeredCount, 10)
+			setFrozen(freeze)
+			awaitMore(t, "refused", &a.refusedCount, 10)
+			awaitWriteFailure(t, l)
+			setFrozen(thaw)
+			awaitMore(t, "answered", &a.answeredCount, 10)
 			a.end()
 			closeLog(t, l)
 			a.recorded(t, cfg)

@@ -13,25 +13,25 @@ import (
 	"github.com/pgconsent/pgconsent/test/property"
 )
 
-// odd are texts in which an encoder may differ from encoding/json.
-var odd = []string{
+// oddTexts are texts that an encoder may write differently from encoding/json.
+var oddTexts = []string{
 	"", "a", `"`, `\`, "<b>&amp;</b>", "\x00\x01\b\f\n\r\t\x1f\x20\x7f\u0080", "\u2028\u2029\u202a", "é日本𝄞",
 	"\xff", "a\xc3", "\xe2\x80", "\xed\xa0\x80", "\ufffd", "\xf4\x90\x80\x80",
 	strings.Repeat("x", 300), "ref:" + strings.Repeat("0", 36), "0",
 }
 
-// texts are drawn from bytes, runes and what is odd.
+// texts generates texts from bytes, runes and odd texts.
 func texts() *rapid.Generator[string] {
 	return rapid.OneOf(
-		rapid.SampledFrom(odd),
+		rapid.SampledFrom(oddTexts),
 		rapid.String(),
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 20), func(b []byte) string { return string(b) }),
-		rapid.Map(rapid.SliceOfN(rapid.SampledFrom(odd), 0, 4), func(s []string) string { return strings.Join(s, "") }),
+		rapid.Map(rapid.SliceOfN(rapid.SampledFrom(oddTexts), 0, 4), func(s []string) string { return strings.Join(s, "") }),
 	)
 }
 
-// drawn sets every member of a record, whatever its type, so that one that is new is drawn as well.
-func drawn(t *rapid.T, v reflect.Value) {
+// setRandomFields gives every field of a record a random value by its type, so that new fields are covered as well.
+func setRandomFields(t *rapid.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(texts().Draw(t, "text"))
@@ -43,7 +43,7 @@ func drawn(t *rapid.T, v reflect.Value) {
 		v.SetUint(rapid.Uint64().Draw(t, "uint"))
 	case reflect.Struct:
 		for i := range v.NumField() {
-			drawn(t, v.Field(i))
+			setRandomFields(t, v.Field(i))
 		}
 	case reflect.Slice:
 		n := rapid.IntRange(-1, 3).Draw(t, "elements") // -1: nil
@@ -52,7 +52,7 @@ func drawn(t *rapid.T, v reflect.Value) {
 		}
 		v.Set(reflect.MakeSlice(v.Type(), n, n))
 		for i := range n {
-			drawn(t, v.Index(i))
+			setRandomFields(t, v.Index(i))
 		}
 	case reflect.Map:
 		n := rapid.IntRange(-1, 12).Draw(t, "members")
@@ -62,8 +62,8 @@ func drawn(t *rapid.T, v reflect.Value) {
 		v.Set(reflect.MakeMap(v.Type()))
 		for range n {
 			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			drawn(t, key)
-			drawn(t, value)
+			setRandomFields(t, key)
+			setRandomFields(t, value)
 			v.SetMapIndex(key, value)
 		}
 	default:
@@ -71,24 +71,25 @@ func drawn(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// The encoder of ours writes what encoding/json does: records of older versions and newer ones differ in nothing.
+// This package's encoder writes the same JSON as encoding/json, so records of older and newer versions have the same
+// form.
 func TestEncodesAsJSON(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		var d Decision
-		drawn(t, reflect.ValueOf(&d).Elem())
+		setRandomFields(t, reflect.ValueOf(&d).Elem())
 		same(t, d, string(d.appendMembers([]byte("{")))+"}")
 
 		var o Outcome
-		drawn(t, reflect.ValueOf(&o).Elem())
-		own := string(o.appendMembers(appendMember(fmt.Appendf(nil, `{"decision":%d`, o.Decision), `,"session":`,
+		setRandomFields(t, reflect.ValueOf(&o).Elem())
+		ownJSON := string(o.appendMembers(appendMember(fmt.Appendf(nil, `{"decision":%d`, o.Decision), `,"session":`,
 			o.Session))) + "}"
-		same(t, o, own)
+		same(t, o, ownJSON)
 	})
 }
 
-// Each text that is odd, and each character alone, at each end of another.
+// The same for each odd text and each single character, before and after another text.
 func TestEncodesTextAsJSON(t *testing.T) {
-	try := func(s string) {
+	checkText := func(s string) {
 		t.Helper()
 		want, err := json.Marshal(s)
 		if err != nil {
@@ -98,17 +99,17 @@ func TestEncodesTextAsJSON(t *testing.T) {
 			t.Fatalf("%q is %s, not %s", s, got, want)
 		}
 	}
-	for _, s := range odd {
-		for _, other := range odd {
-			try(s + other)
+	for _, s := range oddTexts {
+		for _, oddText := range oddTexts {
+			checkText(s + oddText)
 		}
 	}
 	for c := range 256 {
-		try(string([]byte{byte(c)}))
-		try(string([]byte{'a', byte(c), 'b'}))
+		checkText(string([]byte{byte(c)}))
+		checkText(string([]byte{'a', byte(c), 'b'}))
 	}
 	for r := rune(0); r < 0x10ffff; r += 1 + r/0x3000*7 {
-		try(string(r))
+		checkText(string(r))
 	}
 }
 

@@ -20,22 +20,22 @@ type ChainEnds struct {
 }
 
 // ReadEnds reads the first record of a chain and its last segment. It checks the newest record by its hash, the key,
-// and a head that is known to have been written. The records between are for [VerifyOptions]. A missing folder counts
-// as a chain without records.
-func ReadEnds(from Source, key Key, anchored RecordHead) (ChainEnds, error) {
+// and a head that was certainly written. [VerifyOptions] checks the records in between. A missing folder counts as a
+// chain without records.
+func ReadEnds(from Source, key Key, anchoredHead RecordHead) (ChainEnds, error) {
 	var e ChainEnds
 	segments, err := from.Segments()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return e, err
 	}
-	at := chainPosition{segment: 1, previousHash: genesisHash}
+	position := chainPosition{segment: 1, previousHash: genesisHash}
 	var newest Record
 	if len(segments) > 0 {
 		end, tail, err := readTail(from, segments)
 		if err != nil {
 			return e, err
 		}
-		at, e.TornBytes = end, int64(len(tail))
+		position, e.TornBytes = end, int64(len(tail))
 		for i, segment := range segments[:min(2, len(segments))] {
 			first, err := firstRecord(from, segment)
 			switch {
@@ -43,7 +43,7 @@ func ReadEnds(from Source, key Key, anchored RecordHead) (ChainEnds, error) {
 				return e, err
 			case first == nil:
 			case i == 0:
-				e.OldestTime, e.Records = first.Time, at.seq-first.Seq+1
+				e.OldestTime, e.Records = first.Time, position.seq-first.Seq+1
 			default:
 				e.SecondSegmentTime = first.Time
 			}
@@ -53,8 +53,8 @@ func ReadEnds(from Source, key Key, anchored RecordHead) (ChainEnds, error) {
 			return e, err
 		}
 	}
-	e.NewestHead, e.NewestTime = RecordHead{at.seq, at.previousHash}, newest.Time
-	if err := at.checkHead(anchored); err != nil {
+	e.NewestHead, e.NewestTime = RecordHead{position.seq, position.previousHash}, newest.Time
+	if err := position.checkHead(anchoredHead); err != nil {
 		return e, err
 	}
 	if key.secret == nil || newest.Seq == 0 {
@@ -62,10 +62,10 @@ func ReadEnds(from Source, key Key, anchored RecordHead) (ChainEnds, error) {
 	}
 	switch {
 	case newest.KeyID == "":
-		return e, &ChainError{Segment: segmentName(at.segment),
+		return e, &ChainError{Segment: segmentName(position.segment),
 			Reason: fmt.Sprintf("record %d has no code: it was not written with the key", newest.Seq)}
 	case newest.KeyID != key.ID() || !hmac.Equal([]byte(newest.MAC), []byte(key.recordCode(newest.Hash))):
-		return e, &ChainError{Segment: segmentName(at.segment),
+		return e, &ChainError{Segment: segmentName(position.segment),
 			Reason: fmt.Sprintf("record %d was not written with the key", newest.Seq)}
 	}
 	return e, nil

@@ -105,18 +105,18 @@ func (w *fileSink) open() error {
 	if err != nil {
 		return errors.Join(err, w.file.Close())
 	}
-	begin := func(r *Recovery) {
+	queueStartRecord := func(r *Recovery) {
 		w.startRecords = append(w.startRecords, &Ticket{kind: KindRecovery, rareRecord: *r, recordedAt: w.cfg.Clock()})
 	}
 	if w.tornRecord != nil {
 		w.cfg.Log.Warn("audit: a crash had cut the last record; it was set aside", "bytes", w.tornRecord.Bytes, "kept",
 			w.tornRecord.SavedAs)
-		begin(w.tornRecord)
+		queueStartRecord(w.tornRecord)
 	}
 	if recovery != nil {
 		w.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, "+
 			"records may have been cut off", "anchor", w.cfg.AnchorFile)
-		begin(recovery)
+		queueStartRecord(recovery)
 	}
 	w.isEndKnown = true
 	return nil
@@ -132,7 +132,7 @@ func (w *fileSink) findEnd() error {
 	w.endPosition = chainPosition{segment: 1, previousHash: genesisHash}
 	if n := len(segments); n > 0 {
 		end, tail, err := readTail(Folder(cfg.Dir), segments)
-		if broken := (*ChainError)(nil); errors.As(err, &broken) {
+		if chainError := (*ChainError)(nil); errors.As(err, &chainError) {
 			return fmt.Errorf("%w; keep the directory as evidence and start with a new one", err)
 		}
 		if err != nil {
@@ -221,8 +221,9 @@ func (w *fileSink) oldestUnsynced() time.Time {
 
 func (w *fileSink) mediumName() string { return "disk" }
 
-// append writes a group of records. With sync, or if the last sync was long ago, it makes everything durable, and
-// returns the time of the oldest record of that. After an error only the file has changed, and reopen sets it back.
+// append writes a group of records. If sync is true or the last sync was long ago, it makes all written records
+// durable, and returns the time of the oldest of them. After an error only the file may have changed; reopen restores
+// it.
 func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	if len(w.startRecords) > 0 {
 		group = append(slices.Clone(w.startRecords), group...)
@@ -234,19 +235,19 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	next := w.endPosition
+	nextPosition := w.endPosition
 	// the group's lines follow those that are not durable yet
 	lines, hash := w.pendingBytes, []byte(w.endPosition.previousHash)
 	for _, t := range group {
-		next.seq++
-		t.seq = next.seq
+		nextPosition.seq++
+		t.seq = nextPosition.seq
 		var err error
 		if lines, hash, err = w.lines.append(lines, hash, t); err != nil {
 			return time.Time{}, err
 		}
 	}
 	buf := lines[len(w.pendingBytes):]
-	next.previousHash, next.size = string(hash), next.size+int64(len(buf))
+	nextPosition.previousHash, nextPosition.size = string(hash), nextPosition.size+int64(len(buf))
 	if len(buf) > 0 {
 		size, err := w.file.Size()
 		if err != nil {
@@ -268,15 +269,15 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 		w.segmentBegan = group[0].recordedAt
 	}
 	if !sync && w.cfg.Clock().Sub(oldest) < syncInterval {
-		w.endPosition, w.oldestPending, w.pendingBytes, w.startRecords = next, oldest, lines, nil
+		w.endPosition, w.oldestPending, w.pendingBytes, w.startRecords = nextPosition, oldest, lines, nil
 		return time.Time{}, nil
 	}
-	if next.seq != w.durablePosition.seq {
+	if nextPosition.seq != w.durablePosition.seq {
 		if err := w.file.Sync(); err != nil {
 			return time.Time{}, err
 		}
 	}
-	w.endPosition, w.durablePosition = next, next
+	w.endPosition, w.durablePosition = nextPosition, nextPosition
 	w.oldestPending, w.pendingBytes, w.startRecords = time.Time{}, reusableBuffer(lines), nil
 	w.writeHead(w.durablePosition)
 	return oldest, nil

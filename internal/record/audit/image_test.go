@@ -14,11 +14,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// image is what a crash of the machine leaves of a folder of records: of each file what was synced, and no file that
-// was removed.
+// image is a copy of a folder of records as a crash of the machine would leave it. It has the synced content of each
+// file, and no file that was removed.
 type image struct {
-	t         *testing.T
-	real, dir string
+	t            *testing.T
+	liveDir, dir string
 
 	mu    sync.Mutex
 	syncs int
@@ -54,12 +54,12 @@ func (f imageFile) Sync() error {
 	return nil
 }
 
-// holds holds the image to the chain: its end may be missing, and nothing else.
-func (i *image) holds(when string) Report {
+// holds verifies the chain in the image. Only its end may be missing.
+func (i *image) holds(description string) Report {
 	i.t.Helper()
 	files, err := os.ReadDir(i.dir)
 	for _, f := range files {
-		if _, gone := os.Stat(filepath.Join(i.real, f.Name())); errors.Is(gone, fs.ErrNotExist) {
+		if _, statErr := os.Stat(filepath.Join(i.liveDir, f.Name())); errors.Is(statErr, fs.ErrNotExist) {
 			err = errors.Join(err, os.Remove(filepath.Join(i.dir, f.Name())))
 		}
 	}
@@ -68,75 +68,75 @@ func (i *image) holds(when string) Report {
 	}
 	report, err := Verify(i.dir)
 	if err != nil {
-		i.t.Errorf("%s for the %d. time: a crash would leave: %v", when, i.syncs, err)
+		i.t.Errorf("%s for the %d. time: a crash would leave: %v", description, i.syncs, err)
 	}
 	return report
 }
 
-// Whenever the machine stops, the records that are left are a chain, and those that stand for others are there before
-// these go; when the log is closed, or has had time, all of them are.
+// Whenever the machine crashes, the remaining records are a valid chain, and a checkpoint is on disk before the records
+// that it replaces are removed. When the log is closed, or has had time to sync, no record is missing.
 func TestChainAfterACrash(t *testing.T) {
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		t.Run(string(mode), func(t *testing.T) {
-			i := &image{t: t, real: t.TempDir(), dir: t.TempDir()}
-			var later atomic.Int64
-			cfg := Config{Mode: mode, Dir: i.real, MaxSegment: 1, Retention: time.Hour, openFile: i.file,
-				Clock: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
+			i := &image{t: t, liveDir: t.TempDir(), dir: t.TempDir()}
+			var clockOffset atomic.Int64
+			cfg := Config{Mode: mode, Dir: i.liveDir, MaxSegment: 1, Retention: time.Hour, openFile: i.file,
+				Clock: func() time.Time { return time.Now().Add(time.Duration(clockOffset.Load())) }}
 			l := open(t, cfg)
-			write := func(n int) {
+			writeRecords := func(n int) {
 				t.Helper()
 				for range n {
 					eventually(t, l, "s") // while the clock jumps, the disk seems not to answer
 					time.Sleep(time.Millisecond)
 				}
 			}
-			until := func(what string, is func(segments []int) bool) {
+			writeUntil := func(description string, isReached func(segments []int) bool) {
 				t.Helper()
 				for deadline := time.Now().Add(tier.Patience); ; {
-					write(1)
-					segments, err := listSegments(i.real)
+					writeRecords(1)
+					segments, err := listSegments(i.liveDir)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if is(segments) {
+					if isReached(segments) {
 						return
 					}
 					if time.Now().After(deadline) {
-						t.Fatalf("%s: segments %v", what, segments)
+						t.Fatalf("%s: segments %v", description, segments)
 					}
 				}
 			}
-			until("some segments", func(segments []int) bool { return len(segments) > 4 })
-			later.Store(int64(30 * time.Hour)) // their time is over
-			until("the first is removed", func(segments []int) bool { return segments[0] > 1 })
-			write(1)
-			time.Sleep(2 * syncInterval) // what was written is synced without another record
+			writeUntil("some segments", func(segments []int) bool { return len(segments) > 4 })
+			clockOffset.Store(int64(30 * time.Hour)) // the records so far have expired
+			writeUntil("the first is removed", func(segments []int) bool { return segments[0] > 1 })
+			writeRecords(1)
+			time.Sleep(2 * syncInterval) // the last records are synced although no other follows
 			closeLog(t, l)
-			_, all := sessions(t, i.real)
-			if left := i.holds("closed"); left.LastSeq != all.LastSeq || all.Checkpoints == 0 {
-				t.Errorf("a crash leaves %d of %d records, with %d checkpoints", left.LastSeq, all.LastSeq, all.Checkpoints)
+			_, fullReport := sessions(t, i.liveDir)
+			if imageReport := i.holds("closed"); imageReport.LastSeq != fullReport.LastSeq || fullReport.Checkpoints == 0 {
+				t.Errorf("a crash leaves %d of %d records, with %d checkpoints", imageReport.LastSeq, fullReport.LastSeq, fullReport.Checkpoints)
 			}
-			if mode == ModeBuffered { // closed at once
+			if mode == ModeBuffered { // the log is closed right after a write
 				cfg.MaxSegment = 0
 				l = open(t, cfg)
-				write(3)
+				writeRecords(3)
 				closeLog(t, l)
-				_, all := sessions(t, i.real)
-				if left := i.holds("closed at once"); left.LastSeq != all.LastSeq {
-					t.Errorf("a crash leaves %d of %d records", left.LastSeq, all.LastSeq)
+				_, fullReport := sessions(t, i.liveDir)
+				if imageReport := i.holds("closed at once"); imageReport.LastSeq != fullReport.LastSeq {
+					t.Errorf("a crash leaves %d of %d records", imageReport.LastSeq, fullReport.LastSeq)
 				}
 			}
 		})
 	}
 }
 
-// What waits in memory is bounded, and who closes a log whose records are not on the disk is told.
+// The queue in memory is limited. Closing a log returns an error if records are not on disk.
 func TestQueueIsBounded(t *testing.T) {
-	disk, hang, now := &sick{}, make(chan struct{}), time.Now()
-	// The clock stands still: nobody is refused because a record has waited for long.
+	disk, hang, now := &failingDisk{}, make(chan struct{}), time.Now()
+	// The clock stands still, so that no record is refused for waiting long.
 	l := open(t, Config{Mode: ModeBuffered, Dir: t.TempDir(), Clock: func() time.Time { return now }, openFile: disk.file})
 	disk.mu.Lock()
-	disk.hang = hang
+	disk.hanging = hang
 	disk.mu.Unlock()
 	refused := 0
 	for range maxQueue + 100 {
@@ -149,8 +149,8 @@ func TestQueueIsBounded(t *testing.T) {
 		t.Errorf("%d records more than fit, and %d were refused", 100, refused)
 	}
 	disk.mu.Lock()
-	disk.hang = nil
-	disk.write = syscall.ENOSPC
+	disk.hanging = nil
+	disk.writeError = syscall.ENOSPC
 	disk.mu.Unlock()
 	close(hang)
 	if err := l.Close(t.Context()); err == nil {
@@ -158,7 +158,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// An anchor that is gone on with keeps the newest head in one of its slots, whenever it is written.
+// When the anchor is reopened, one of its slots contains the newest head, whenever it was written.
 func TestAnchorKeepsNewestHead(t *testing.T) {
 	key := testKey(t, 'k')
 	path := filepath.Join(t.TempDir(), "anchor")
@@ -176,18 +176,18 @@ func TestAnchorKeepsNewestHead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for slot := range 2 { // the one that was written is torn
-			part := after[slot*slotSize : (slot+1)*slotSize]
-			if seq == 1 || string(part) == string(before[slot*slotSize:(slot+1)*slotSize]) {
+		for slot := range 2 { // the slot that was written last is incomplete
+			slotBytes := after[slot*slotSize : (slot+1)*slotSize]
+			if seq == 1 || string(slotBytes) == string(before[slot*slotSize:(slot+1)*slotSize]) {
 				continue
 			}
-			torn := []byte(string(after))
-			copy(torn[slot*slotSize+20:], "\x00\x00\x00\x00")
-			other := filepath.Join(t.TempDir(), "torn")
-			if err := os.WriteFile(other, torn, 0o600); err != nil {
+			tornText := []byte(string(after))
+			copy(tornText[slot*slotSize+20:], "\x00\x00\x00\x00")
+			tornPath := filepath.Join(t.TempDir(), "torn")
+			if err := os.WriteFile(tornPath, tornText, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if h, err := ReadAnchor(other, key); err != nil || h.Seq != seq-1 {
+			if h, err := ReadAnchor(tornPath, key); err != nil || h.Seq != seq-1 {
 				t.Errorf("torn while head %d is written: %d, %v", seq, h.Seq, err)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// No record goes before its time, however many share a segment with older ones; and what is over goes.
+// No record is removed before its time, even if it shares a segment with older ones. Expired segments are removed.
 func TestRetentionRemovesNothingEarly(t *testing.T) {
 	const day = 24 * time.Hour
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -14,34 +14,33 @@ func TestRetentionRemovesNothingEarly(t *testing.T) {
 		Dir: filepath.Join(t.TempDir(), "audit"), Key: testKey(t,
 			'k'), MaxSegmentAge: 7 * day, Retention: 10 * day, Clock: func() time.Time { return now }, Log: quiet(), ReleaseTimeout: time.Hour,
 	}
-	made := map[uint64]time.Time{}
-	removed := uint64(0)
+	writeTimes := map[uint64]time.Time{}
+	removedCount := uint64(0)
 	for range 60 {
-		filled(t, cfg, 2)
-		if _, err := Walk(cfg.Dir, func(r Record) error { made[r.Seq] = r.Time; return nil }); err != nil {
+		writeDecisions(t, cfg, 2)
+		if _, err := Walk(cfg.Dir, func(r Record) error { writeTimes[r.Seq] = r.Time; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		report, err := Walk(cfg.Dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for ; removed+1 < report.FirstSeq; removed++ {
-			if age := now.Sub(made[removed+1]); age < cfg.Retention {
-				t.Fatalf("record %d is gone after %v", removed+1, age)
+		for ; removedCount+1 < report.FirstSeq; removedCount++ {
+			if age := now.Sub(writeTimes[removedCount+1]); age < cfg.Retention {
+				t.Fatalf("record %d is gone after %v", removedCount+1, age)
 			}
 		}
 		now = now.Add(day)
 	}
-	if removed < 30 {
-		t.Errorf("%d records are gone of %d", removed, len(made))
+	if removedCount < 30 {
+		t.Errorf("%d records are gone of %d", removedCount, len(writeTimes))
 	}
 }
 
-// What a commitment is made of tells: another session, table, part of a key, or other parts of the same letters, has
-// another.
+// Commitments differ if the session, the table, a part of the key, or the division into parts differs.
 func TestCommitmentsDiffer(t *testing.T) {
 	key := testKey(t, 'k')
-	seen := map[string]string{}
+	inputByCommitment := map[string]string{}
 	for name, c := range map[string]string{
 		"":              key.Commit("s", "t", "a", "bc"),
 		"session":       key.Commit("s2", "t", "a", "bc"),
@@ -55,9 +54,9 @@ func TestCommitmentsDiffer(t *testing.T) {
 		"order":         key.Commit("s", "t", "bc", "a"),
 		"table's place": key.Commit("t", "s", "a", "bc"),
 	} {
-		if other, ok := seen[c]; ok {
-			t.Errorf("another %q and another %q have one commitment", name, other)
+		if otherInput, ok := inputByCommitment[c]; ok {
+			t.Errorf("another %q and another %q have one commitment", name, otherInput)
 		}
-		seen[c] = name
+		inputByCommitment[c] = name
 	}
 }

@@ -59,9 +59,9 @@ func EnsureKey(path string, records Source) (Key, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
-	if needed, err := hasCodes(records); err != nil {
+	if isNeeded, err := hasCodes(records); err != nil {
 		return Key{}, err
-	} else if needed {
+	} else if isNeeded {
 		return Key{}, fmt.Errorf(
 			"audit key: %s is missing, and the records in %s were authenticated with it: put it back, or keep "+
 				"them as evidence and start with a new chain", path, records)
@@ -151,9 +151,9 @@ func (k Key) headCode(seq, hash string) string {
 	return hex.EncodeToString(k.derive("head", seq, hash))
 }
 
-// Commit returns a commitment, which the log has in place of a row's key: with the audit key and the row's key one can
-// tell that they belong together, among the records of this session. table is the name as in the records; the parts of
-// the key are as PostgreSQL prints them, in the order of the primary key.
+// Commit returns a commitment, which the log stores in place of a row's key. With the audit key and the row's key one
+// can check that they match, among the records of one session. table is the name as in the records; the parts of the
+// key are as PostgreSQL prints them, in the order of the primary key.
 func (k Key) Commit(session, table string, key ...string) string {
 	if k.secret == nil {
 		return ""
@@ -168,10 +168,10 @@ func (k Key) Committer(session, table string) func(key ...string) string {
 		return func(...string) string { return "" }
 	}
 	mac := hmac.New(sha256.New, k.secret)
-	begin := []byte("row\x00" + session + "\x00" + table + "\x00")
+	prefix := []byte("row\x00" + session + "\x00" + table + "\x00")
 	var text, sum []byte
 	return func(key ...string) string {
-		text = append(text[:0], begin...)
+		text = append(text[:0], prefix...)
 		for _, part := range key {
 			text = append(append(text, part...), 0)
 		}

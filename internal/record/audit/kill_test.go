@@ -16,16 +16,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// rotatingName is the variable that makes a process one that writes until it is killed, by a clock that begins at
+// rotatingName is the environment variable that makes a process write until it is killed. Its clock begins at
 // rotatingSince.
 const (
 	rotatingName  = "PGCONSENT_AUDIT_ROTATING"
 	rotatingSince = "PGCONSENT_AUDIT_SINCE"
 )
 
-// A process is killed at any moment while it rotates segments and removes those whose time is over, and somebody
-// exports beside it. What was released is in the chain or was removed under a checkpoint, and the chain holds, with key
-// and anchor.
+// A process is killed at any moment while it rotates segments and removes expired ones, and another process exports the
+// log. Every released record is in the chain, or was removed under a checkpoint. The chain verifies with key and
+// anchor.
 func TestKillWhileItRotates(t *testing.T) {
 	tier.All(t)
 	if dir := os.Getenv(rotatingName); dir != "" {
@@ -33,11 +33,11 @@ func TestKillWhileItRotates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rotating(rotatingConfig(dir, time.Unix(0, nano)))
+		writeUntilKilled(rotatingConfig(dir, time.Unix(0, nano)))
 	}
 	dir, since := t.TempDir(), time.Now()
 	cfg := rotatingConfig(dir, since)
-	released, removed := map[string]uint64{}, uint64(0)
+	releasedSeqs, removedSeq := map[string]uint64{}, uint64(0)
 	random := tier.Rand(1)
 	for round := range 8 {
 		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -51,37 +51,38 @@ func TestKillWhileItRotates(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		some, read := make(chan struct{}), make(chan struct{})
+		someReleased, outputRead := make(chan struct{}), make(chan struct{})
 		go func() {
-			defer close(read)
+			defer close(outputRead)
 			n := 0
 			for in := bufio.NewScanner(out); in.Scan(); {
 				var name string
 				var seq uint64
 				if _, err := fmt.Sscan(in.Text(), &name, &seq); err != nil {
-					continue // it was cut
+					continue // the line is incomplete
 				}
-				released[name] = seq
+				releasedSeqs[name] = seq
 				if n++; n == 50 {
-					close(some)
+					close(someReleased)
 				}
 			}
 		}()
 		select {
-		case <-some:
-		case <-read:
+		case <-someReleased:
+		case <-outputRead:
 			t.Fatal("the process ended by itself")
 		}
-		killed := make(chan struct{})
+		killDone := make(chan struct{})
 		var export sync.WaitGroup
 		export.Go(func() {
 			for {
 				select {
-				case <-killed:
+				case <-killDone:
 					return
 				default:
 				}
-				// A segment may go while the chain is read; what is read holds, and what was not is told.
+				// A segment may be removed while the chain is read. What is read verifies, and the report says what was
+				// not read.
 				if _, err := (VerifyOptions{Key: cfg.Key}).Walk(cfg.Dir, func(Record) error { return nil }); err != nil &&
 					(round > 0 || !errors.Is(err, fs.ErrNotExist)) {
 					t.Errorf("round %d: exported beside it: %v", round, err)
@@ -93,31 +94,31 @@ func TestKillWhileItRotates(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		<-read
+		<-outputRead
 		_ = cmd.Wait()
-		close(killed)
+		close(killDone)
 		export.Wait()
 
-		found, report := verified(t, cfg)
-		for name, seq := range released {
+		found, report := verifyLog(t, cfg)
+		for name, seq := range releasedSeqs {
 			switch {
 			case found[name] == 1 && seq >= report.FirstSeq, found[name] == 0 && seq < report.FirstSeq:
 			default:
 				t.Fatalf("round %d: %s was released as record %d, and is there %d times; the chain begins at %d", round, name, seq, found[name], report.FirstSeq)
 			}
 		}
-		removed = report.FirstSeq - 1
+		removedSeq = report.FirstSeq - 1
 	}
-	if removed == 0 {
+	if removedSeq == 0 {
 		t.Error("no segment was removed: the test proves little")
 	}
 	closeLog(t, open(t, cfg))
-	if _, report := verified(t, cfg); report.TornBytes != 0 {
+	if _, report := verifyLog(t, cfg); report.TornBytes != 0 {
 		t.Errorf("after the last round: %+v", report)
 	}
 }
 
-// rotatingConfig has small segments and a clock that goes an hour in 20 ms.
+// rotatingConfig has small segments, and a clock that advances an hour in 20 ms.
 func rotatingConfig(dir string, since time.Time) Config {
 	key, err := NewKey(make([]byte, 32))
 	if err != nil {
@@ -130,8 +131,8 @@ func rotatingConfig(dir string, since time.Time) Config {
 	}
 }
 
-// rotating writes until it is killed, and prints the name and the number of each record that was released.
-func rotating(cfg Config) {
+// writeUntilKilled writes until it is killed, and prints the name and number of each released record.
+func writeUntilKilled(cfg Config) {
 	l, err := Open(cfg)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -157,14 +158,14 @@ func rotating(cfg Config) {
 	select {}
 }
 
-// verified holds a log to its key and anchor, and returns how often each session's decision is in it.
-func verified(t *testing.T, cfg Config) (map[string]int, Report) {
+// verifyLog verifies a log with its key and anchor, and returns how many decisions each session has.
+func verifyLog(t *testing.T, cfg Config) (map[string]int, Report) {
 	t.Helper()
-	against := VerifyOptions{Key: cfg.Key}
+	options := VerifyOptions{Key: cfg.Key}
 	if cfg.AnchorFile != "" {
-		against.Heads = heads(t, cfg.AnchorFile, cfg.Key)
+		options.Heads = heads(t, cfg.AnchorFile, cfg.Key)
 	}
-	report, err := against.Walk(cfg.Dir, nil)
+	report, err := options.Walk(cfg.Dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ const hashLen = 2 * sha256.Size
 
 var recordUse = []byte("record\x00")
 
-// code returns the code of a hash, as [Key.recordAfter] does. It is valid until the next call.
+// code returns the code of a hash, as [Key.CheckCode] checks it. It is valid until the next call.
 func (s *lineWriter) code(hash []byte) []byte {
 	s.mac.Reset()
 	s.mac.Write(recordUse)

@@ -74,7 +74,8 @@ const (
 	ticketWritten
 )
 
-// Open locks the directory, sets aside an incomplete last record of a crash, and starts the writing goroutine.
+// Open locks the directory, moves an incomplete last record of a crash to a file of its own, and starts the writing
+// goroutine.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Mode == "" {
 		cfg.Mode = ModeStrict
@@ -122,7 +123,7 @@ func Open(cfg Config) (*Log, error) {
 // start opens the sink. If that fails for now, or takes longer than a statement may wait, it is retried, and statements
 // are refused meanwhile.
 func (l *Log) start() error {
-	opened := make(chan error, 1)
+	openResult := make(chan error, 1)
 	l.waitingSince = l.cfg.Clock().Add(-2 * l.cfg.ReleaseTimeout) // statements do not wait for a sink that is not open yet
 	go func() {
 		err := l.recordSink.open()
@@ -131,31 +132,31 @@ func (l *Log) start() error {
 			l.mu.Lock()
 			l.failure, l.waitingSince = err, time.Time{}
 			l.mu.Unlock()
-			opened <- err
+			openResult <- err
 			close(l.writerDone)
 			return
 		}
 		l.mu.Lock()
 		l.failure, l.waitingSince = err, time.Time{}
 		l.mu.Unlock()
-		opened <- err
+		openResult <- err
 		l.writeLoop()
 	}()
 	var err error
-	late := time.NewTimer(maxOpenWait)
-	defer late.Stop()
+	openTimer := time.NewTimer(maxOpenWait)
+	defer openTimer.Stop()
 	select {
-	case err = <-opened:
-	case <-late.C:
+	case err = <-openResult:
+	case <-openTimer.C:
 		err = l.timeoutError()
 	}
 	if err != nil && (errors.Is(err, errNoAnswer) || isTransient(err)) {
-		to := l.cfg.Dir
+		destination := l.cfg.Dir
 		if l.cfg.Store != nil {
-			to = l.cfg.Store.String()
+			destination = l.cfg.Store.String()
 		}
 		l.cfg.Log.Error("audit: records cannot be written yet; statements of agents are refused until they can",
-			"to", to, "error", err)
+			"to", destination, "error", err)
 		return nil
 	}
 	return err
@@ -311,12 +312,12 @@ func (t *Ticket) wakeWaiter() {
 }
 
 func (l *Log) refusal(cause error) *sqlstate.Error {
-	where := "audit directory (disk full, read-only or not answering?)"
+	medium := "audit directory (disk full, read-only or not answering?)"
 	if l.cfg.Store != nil {
-		where = "database of the audit (not reachable, read-only, full or not answering?)"
+		medium = "database of the audit (not reachable, read-only, full or not answering?)"
 	}
 	return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "the audit record of this statement could not be written").
-		WithHint("No answer is given without a record: the operator of pgconsent must check the %s. It recovers by itself.", where).
+		WithHint("No answer is given without a record: the operator of pgconsent must check the %s. It recovers by itself.", medium).
 		WithCause(cause)
 }
 
@@ -356,7 +357,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 	var lateTimer <-chan time.Time // made only when there is something to wait for, which is rare
 	for t.state.Load() != ticketWritten {
 		l.mu.Lock()
-		err, oldest, synced := l.failure, l.oldestUnsynced, l.syncSignal
+		err, oldest, syncSignal := l.failure, l.oldestUnsynced, l.syncSignal
 		l.mu.Unlock()
 		if err != nil {
 			return l.refusal(err)
@@ -368,7 +369,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 			lateTimer = time.After(l.cfg.ReleaseTimeout)
 		}
 		select {
-		case <-synced:
+		case <-syncSignal:
 		case <-lateTimer:
 			return l.refusal(fmt.Errorf("the %s does not keep up", l.recordSink.mediumName()))
 		}
@@ -376,7 +377,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 	return nil
 }
 
-// RecordOutcome queues the record of a decision's outcome. It is called once, and does not wait.
+// RecordOutcome queues the record of a decision's outcome, and does not wait. It must be called once.
 func (t *Ticket) RecordOutcome(o Outcome) {
 	if t.log.cfg.Mode == ModeOff || t.kind != KindDecision {
 		return
@@ -390,10 +391,10 @@ func (t *Ticket) RecordOutcome(o Outcome) {
 // ends.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
-	already := l.isClosed
+	wasClosed := l.isClosed
 	l.isClosed = true
 	l.mu.Unlock()
-	if !already && l.cfg.Mode != ModeOff {
+	if !wasClosed && l.cfg.Mode != ModeOff {
 		close(l.closeRequested)
 		close(l.wakeWriter)
 	}
@@ -421,9 +422,9 @@ func (l *Log) writeLoop() {
 	case !l.recordSink.oldestUnsynced().IsZero():
 		tick = time.After(0)
 	}
-	for open := true; open; {
+	for isOpen := true; isOpen; {
 		select {
-		case _, open = <-l.wakeWriter:
+		case _, isOpen = <-l.wakeWriter:
 			if l.cfg.Mode == ModeBuffered {
 				select {
 				case <-time.After(gatherTime):
@@ -432,26 +433,26 @@ func (l *Log) writeLoop() {
 			}
 		case <-tick:
 		}
-		tick = l.writeQueued(!open)
+		tick = l.writeQueued(!isOpen)
 	}
 }
 
 // writeQueued writes the queued records, or retries after an error, and returns when to call it again.
-func (l *Log) writeQueued(last bool) <-chan time.Time {
+func (l *Log) writeQueued(isLast bool) <-chan time.Time {
 	l.mu.Lock()
-	batch, broken, lost := l.queue, l.failure, l.lostRecords
+	batch, previousFailure, lostCount := l.queue, l.failure, l.lostRecords
 	l.waitingSince = l.cfg.Clock()
 	l.mu.Unlock()
 
 	startedAt := time.Now()
-	isHeld, err := l.writeGroup(batch, broken != nil, lost, last)
+	isHeld, err := l.writeGroup(batch, previousFailure != nil, lostCount, isLast)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waitingSince = time.Time{}
 	l.queue = l.queue[len(batch):] // only this goroutine removes records
 	if err == nil || isHeld {
-		l.lostRecords -= lost
+		l.lostRecords -= lostCount
 	}
 	switch {
 	case err != nil && isHeld:
@@ -460,8 +461,8 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 	case err != nil:
 		l.failGroup(batch, err)
 	default:
-		if broken != nil {
-			l.cfg.Log.Info("audit: writing works again", "lost", lost)
+		if previousFailure != nil {
+			l.cfg.Log.Info("audit: writing works again", "lost", lostCount)
 		}
 		l.failure = nil
 	}
@@ -487,8 +488,8 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 }
 
 // writeGroup makes a group durable and wakes its waiters. After an error either nothing was written, or the sink keeps
-// the group and writes it once it works again (kept is true).
-func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, last bool) (isHeld bool, _ error) {
+// the group and writes it once it works again (isHeld is true).
+func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, isLast bool) (isHeld bool, _ error) {
 	if mustReopen {
 		if err := l.recordSink.reopen(); err != nil {
 			return false, err
@@ -511,16 +512,16 @@ func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, l
 			group = append(group, t)
 		}
 	}
-	expired := l.recordSink.findExpired()
-	if expired != nil {
-		group = append(group, &Ticket{kind: KindCheckpoint, recordedAt: l.cfg.Clock(), rareRecord: *expired})
+	expiredRecord := l.recordSink.findExpired()
+	if expiredRecord != nil {
+		group = append(group, &Ticket{kind: KindCheckpoint, recordedAt: l.cfg.Clock(), rareRecord: *expiredRecord})
 	}
-	oldest, err := l.recordSink.append(group, l.cfg.Mode == ModeStrict || last || expired != nil)
+	oldest, err := l.recordSink.append(group, l.cfg.Mode == ModeStrict || isLast || expiredRecord != nil)
 	if err != nil {
 		return l.recordSink.holdsGroup(), err
 	}
-	if expired != nil {
-		l.recordSink.removeExpired(*expired)
+	if expiredRecord != nil {
+		l.recordSink.removeExpired(*expiredRecord)
 	}
 	for _, t := range group {
 		// A waiter that has just timed out has refused the statement: the record stays, and its outcome will have

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Whatever the disk does: a decision that was released is there once with what became of it, each outcome names one
-// decision that is there before it, and no decision has two.
+// Whatever the disk does, each released decision is in the log once. Each outcome follows its decision in the log, and
+// no decision has two outcomes.
 func TestOutcomesBelongToDecisions(t *testing.T) {
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprintf("%s/%d", mode, seed), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 7))
-				dir, disk := t.TempDir(), &sick{}
+				dir, disk := t.TempDir(), &failingDisk{}
 				released := map[string]bool{}
 				for run := range 2 {
 					l := open(t, Config{Mode: mode, Dir: dir, ReleaseTimeout: 150 * time.Millisecond, openFile: disk.file})
@@ -38,9 +38,9 @@ func TestOutcomesBelongToDecisions(t *testing.T) {
 						}
 						undone = append(undone, ticket)
 						for len(undone) > 0 && r.IntN(3) > 0 {
-							at := r.IntN(len(undone))
-							undone[at].RecordOutcome(Outcome{Rows: 1, SQLState: "00000"})
-							undone = append(undone[:at], undone[at+1:]...)
+							index := r.IntN(len(undone))
+							undone[index].RecordOutcome(Outcome{Rows: 1, SQLState: "00000"})
+							undone = append(undone[:index], undone[index+1:]...)
 						}
 					}
 					disk.set(nil, nil)

@@ -21,18 +21,18 @@ type Cursor struct {
 	offset     int64
 }
 
-// ReadNewest calls fn with the newest records, oldest first: with at least n that want accepts, if there are as many.
-// It reads whole segments from the last one back, and returns a cursor behind the newest record. Only the hash of each
-// line is checked.
+// ReadNewest calls fn with the newest records, oldest first. They include at least n records that isWanted accepts, if
+// there are as many. It reads whole segments from the last one back, and returns a cursor behind the newest record.
+// Only the hash of each line is checked.
 func ReadNewest(from Source, n int, isWanted func(Record) bool, fn func(Record) error) (*Cursor, error) {
 	segments, err := from.Segments()
 	if err != nil {
 		return nil, err
 	}
-	begin, found := len(segments), 0
-	for begin > 0 && found < n {
-		begin--
-		c := Cursor{source: from, segment: segments[begin]}
+	firstSegment, found := len(segments), 0
+	for firstSegment > 0 && found < n {
+		firstSegment--
+		c := Cursor{source: from, segment: segments[firstSegment]}
 		err := c.readSegment(func(r Record) error {
 			if isWanted(r) {
 				found++
@@ -40,7 +40,7 @@ func ReadNewest(from Source, n int, isWanted func(Record) bool, fn func(Record) 
 			return nil
 		})
 		if errors.Is(err, fs.ErrNotExist) { // the retention has removed the segment, and all before it
-			begin++
+			firstSegment++
 			break
 		}
 		if err != nil {
@@ -48,13 +48,13 @@ func ReadNewest(from Source, n int, isWanted func(Record) bool, fn func(Record) 
 		}
 	}
 	c := &Cursor{source: from, segment: 1}
-	for _, segment := range segments[begin:] {
+	for _, segment := range segments[firstSegment:] {
 		c.segment, c.lastRecord, c.offset = segment, 0, 0
 		if err := c.readSegment(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
-	if begin == len(segments) && len(segments) > 0 { // here n is 0
+	if firstSegment == len(segments) && len(segments) > 0 { // here n is 0
 		c.segment = segments[len(segments)-1]
 		if err := c.readSegment(func(Record) error { return nil }); err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func (c *Cursor) readSegment(fn func(Record) error) error {
 // ReadRest calls fn with the records that were written since, and returns.
 func (c *Cursor) ReadRest(fn func(Record) error) error {
 	for {
-		if more, err := c.readRestOfSegment(fn); err != nil || !more {
+		if hasMore, err := c.readRestOfSegment(fn); err != nil || !hasMore {
 			return err
 		}
 	}
@@ -108,13 +108,13 @@ func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 	tick := time.NewTicker(followInterval)
 	defer tick.Stop()
 	for {
-		more, err := c.readRestOfSegment(fn)
+		hasMore, err := c.readRestOfSegment(fn)
 		switch {
 		case err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled): // the caller has stopped it
 			return nil
 		case err != nil:
 			return err
-		case more:
+		case hasMore:
 			continue
 		}
 		select {
@@ -126,7 +126,7 @@ func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 }
 
 // readRestOfSegment calls fn with the rest of the segment, and moves to the next segment if there is one.
-func (c *Cursor) readRestOfSegment(fn func(Record) error) (more bool, err error) {
+func (c *Cursor) readRestOfSegment(fn func(Record) error) (hasMore bool, err error) {
 	segments, err := c.source.Segments()
 	if err != nil {
 		return false, err

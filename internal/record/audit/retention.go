@@ -29,14 +29,14 @@ func (w *fileSink) findExpired() *Checkpoint {
 	cp := Checkpoint{Retention: w.cfg.Retention.String()}
 	var newest time.Time // time of the newest record so far, and of the next segment's first: the clock may have gone back
 	for i := 0; err == nil && i+1 < len(segments); i++ {
-		var here, after *Record
-		if here, err = firstRecord(Folder(w.cfg.Dir), segments[i]); here == nil {
+		var current, following *Record
+		if current, err = firstRecord(Folder(w.cfg.Dir), segments[i]); current == nil {
 			break
 		}
-		if after, err = firstRecord(Folder(w.cfg.Dir), segments[i+1]); after == nil {
+		if following, err = firstRecord(Folder(w.cfg.Dir), segments[i+1]); following == nil {
 			break
 		}
-		for _, r := range []*Record{here, after} {
+		for _, r := range []*Record{current, following} {
 			if r.Time.After(newest) {
 				newest = r.Time
 			}
@@ -44,7 +44,8 @@ func (w *fileSink) findExpired() *Checkpoint {
 		if now.Sub(newest) < w.cfg.Retention {
 			break
 		}
-		cp.RemovedSegments = append(cp.RemovedSegments, RemovedSegment{segments[i], after.Seq - 1, after.PreviousHash})
+		cp.RemovedSegments = append(cp.RemovedSegments, RemovedSegment{segments[i], following.Seq - 1,
+			following.PreviousHash})
 	}
 	if err != nil {
 		w.cfg.Log.Error("audit: old segments are not removed", "error", err)
@@ -61,8 +62,8 @@ func (w *fileSink) removeExpired(cp Checkpoint) {
 	w.lastChecked = w.cfg.Clock()
 	for _, r := range cp.RemovedSegments {
 		name := segmentName(r.Segment)
-		torn, err := filepath.Glob(filepath.Join(w.cfg.Dir, tornFilePrefix(r.Segment)+"*"))
-		for _, path := range append(torn, filepath.Join(w.cfg.Dir, name)) {
+		tornFiles, err := filepath.Glob(filepath.Join(w.cfg.Dir, tornFilePrefix(r.Segment)+"*"))
+		for _, path := range append(tornFiles, filepath.Join(w.cfg.Dir, name)) {
 			if e := os.Remove(path); e != nil && !errors.Is(e, fs.ErrNotExist) {
 				err = errors.Join(err, e)
 			}

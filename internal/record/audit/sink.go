@@ -6,8 +6,9 @@ import "time"
 type recordSink interface {
 	// open finds the end of the chain. After an error that isTransient accepts, reopen opens the sink again.
 	open() error
-	// append writes a group of records. With sync, or if the last sync was long ago, it makes everything durable, and
-	// returns the time of the oldest record of that. After an error nothing has changed, unless the sink keeps the group.
+	// append writes a group of records. If sync is true or the last sync was long ago, it makes all written records
+	// durable, and returns the time of the oldest of them. After an error nothing has changed, unless the sink keeps
+	// the group.
 	append(group []*Ticket, sync bool) (time.Time, error)
 	// holdsGroup tells whether the group of a failed append will be written before any other, since it may have been
 	// written already.

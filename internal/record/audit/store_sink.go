@@ -63,7 +63,7 @@ func (s *storeSink) open() error {
 	if err := s.store.LockChain(); err != nil {
 		return err
 	}
-	at := chainPosition{segment: 1, previousHash: genesisHash}
+	position := chainPosition{segment: 1, previousHash: genesisHash}
 	// Records may be removed meanwhile: the server continues a removal for a while after its process was killed.
 	err := s.store.InSnapshot(func(chain Source) error {
 		segments, err := chain.Segments()
@@ -74,17 +74,17 @@ func (s *storeSink) open() error {
 		if err == nil && len(tail) > 0 {
 			err = &ChainError{Segment: segmentName(end.segment), Reason: "the segment ends within a record"}
 		}
-		at = end
+		position = end
 		return err
 	})
-	var broken *ChainError
-	if errors.As(err, &broken) {
+	var chainError *ChainError
+	if errors.As(err, &chainError) {
 		return fmt.Errorf("%w; keep the records as evidence and start with a new chain", err)
 	}
 	if err != nil {
 		return err
 	}
-	recovery, err := s.attach(at)
+	recovery, err := s.attach(position)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *storeSink) open() error {
 			"records may have been cut off", "anchor", s.cfg.AnchorFile)
 		s.startRecords = append(s.startRecords, &Ticket{kind: KindRecovery, rareRecord: *recovery, recordedAt: s.cfg.Clock()})
 	}
-	s.endPosition, s.isEndKnown = at, true
+	s.endPosition, s.isEndKnown = position, true
 	return nil
 }
 
@@ -106,11 +106,11 @@ func (s *storeSink) append(group []*Ticket, _ bool) (time.Time, error) {
 	for _, t := range append(s.startRecords, group...) {
 		a.endPosition.seq++
 		t.seq = a.endPosition.seq
-		line, next, err := s.lines.append(nil, hash, t)
+		line, nextHash, err := s.lines.append(nil, hash, t)
 		if err != nil {
 			return time.Time{}, err
 		}
-		a.lines, hash = append(a.lines, line), next
+		a.lines, hash = append(a.lines, line), nextHash
 	}
 	a.endPosition.previousHash = string(hash)
 	s.startRecords, s.currentWrite = nil, a
@@ -182,26 +182,26 @@ func (s *storeSink) findExpired() *Checkpoint {
 }
 
 // newestBefore returns the newest record before a time, unless it is the newest of all; nil: there is none.
-func (s *storeSink) newestBefore(than time.Time) (*Record, error) {
+func (s *storeSink) newestBefore(limit time.Time) (*Record, error) {
 	segments, err := s.store.Segments()
 	if err != nil || len(segments) == 0 {
 		return nil, err
 	}
 	first, err := s.recordAfter(segments[0], 0)
-	if err != nil || first == nil || !first.Time.Before(than) {
+	if err != nil || first == nil || !first.Time.Before(limit) {
 		return nil, err
 	}
 	found := first
 	for low, high := first.Seq, s.endPosition.seq; high-low > 1; {
-		middle := low + (high-low)/2
-		rec, err := s.recordAfter(s.store.SegmentOf(middle), middle-1)
+		middleSeq := low + (high-low)/2
+		rec, err := s.recordAfter(s.store.SegmentOf(middleSeq), middleSeq-1)
 		if err != nil || rec == nil {
 			return nil, err
 		}
-		if rec.Time.Before(than) {
-			low, found = middle, rec
+		if rec.Time.Before(limit) {
+			low, found = middleSeq, rec
 		} else {
-			high = middle
+			high = middleSeq
 		}
 	}
 	if found.Seq >= s.endPosition.seq {

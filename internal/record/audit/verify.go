@@ -136,7 +136,7 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 	return r, c.checkEnd()
 }
 
-// checkSegment reads one segment. first is set for the segment with which the walk begins, and for the one after
+// checkSegment reads one segment. first is true for the segment with which the walk begins, and for the one after
 // removed segments.
 func (c *chainWalk) checkSegment(n int, first bool) ([]byte, error) {
 	c.position.size = 0 // nothing of this segment is read yet
@@ -151,13 +151,13 @@ func (c *chainWalk) checkSegment(n int, first bool) ([]byte, error) {
 
 // remainingSegments returns the segments that still exist if the given one is gone. Retention removes the oldest first:
 // if an older segment still exists, somebody else has removed this one.
-func (c *chainWalk) remainingSegments(missing int) ([]int, error) {
+func (c *chainWalk) remainingSegments(missingSegment int) ([]int, error) {
 	segments, err := c.source.Segments()
 	if err != nil {
 		return nil, err
 	}
-	if len(segments) == 0 || segments[0] <= missing {
-		return nil, &ChainError{Segment: segmentName(missing), Reason: "the segment is missing"}
+	if len(segments) == 0 || segments[0] <= missingSegment {
+		return nil, &ChainError{Segment: segmentName(missingSegment), Reason: "the segment is missing"}
 	}
 	c.hasCheckpoint = false // a later checkpoint must name the removed segments
 	return segments, nil
@@ -192,11 +192,11 @@ func (c *chainWalk) beginAt(segment int) error {
 		if first.Seq <= c.position.seq+1 {
 			return nil
 		}
-		removed := RemovedRange{c.position.seq + 1, first.Seq - 1}
-		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == removed.First { // the removed range grows
+		removedRange := RemovedRange{c.position.seq + 1, first.Seq - 1}
+		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == removedRange.First { // the removed range grows
 			c.report.Removed = c.report.Removed[:n-1]
 		}
-		c.report.Removed = append(c.report.Removed, removed)
+		c.report.Removed = append(c.report.Removed, removedRange)
 	}
 	c.needsCheckpoint = true
 	c.position.seq, c.position.previousHash = first.Seq-1, first.PreviousHash
@@ -306,15 +306,15 @@ func listSegments(dir string) ([]int, error) {
 
 // readTail finds the end of the chain in the last segment, or in the one before if that is still empty.
 func readTail(from Source, segments []int) (chainPosition, []byte, error) {
-	last := segments[len(segments)-1]
-	first, err := firstRecord(from, last)
+	lastSegment := segments[len(segments)-1]
+	first, err := firstRecord(from, lastSegment)
 	if err != nil {
 		return chainPosition{}, nil, err
 	}
-	at := chainPosition{segment: last, previousHash: genesisHash}
+	position := chainPosition{segment: lastSegment, previousHash: genesisHash}
 	switch {
 	case first != nil:
-		at.seq, at.previousHash = first.Seq-1, first.PreviousHash
+		position.seq, position.previousHash = first.Seq-1, first.PreviousHash
 	case len(segments) > 1:
 		before, tail, err := readTail(from, segments[:len(segments)-1])
 		if err != nil {
@@ -324,10 +324,10 @@ func readTail(from Source, segments []int) (chainPosition, []byte, error) {
 			return chainPosition{}, nil, &ChainError{Segment: segmentName(before.segment),
 				Reason: "the segment ends within a record"}
 		}
-		at.seq, at.previousHash = before.seq, before.previousHash
+		position.seq, position.previousHash = before.seq, before.previousHash
 	}
-	tail, err := walkSegment(from, &at, nil)
-	return at, tail, err
+	tail, err := walkSegment(from, &position, nil)
+	return position, tail, err
 }
 
 // firstRecordOf returns the first record of the last segment.
@@ -363,10 +363,10 @@ func readFirst(f io.Reader, segment string) (*Record, error) {
 	return &rec, nil
 }
 
-// walkSegment checks one segment from at, which it moves, and returns the bytes after the last complete record.
-func walkSegment(from Source, at *chainPosition, fn func(Record) error) ([]byte, error) {
-	name := segmentName(at.segment)
-	f, err := from.Open(at.segment, 0, 0)
+// walkSegment checks one segment from position, which it moves, and returns the bytes after the last complete record.
+func walkSegment(from Source, position *chainPosition, fn func(Record) error) ([]byte, error) {
+	name := segmentName(position.segment)
+	f, err := from.Open(position.segment, 0, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -386,9 +386,9 @@ func walkSegment(from Source, at *chainPosition, fn func(Record) error) ([]byte,
 		rec, reason := parseLine(line)
 		switch {
 		case reason != "":
-		case rec.Seq != at.seq+1:
-			reason = fmt.Sprintf("record %d follows record %d", rec.Seq, at.seq)
-		case rec.PreviousHash != at.previousHash:
+		case rec.Seq != position.seq+1:
+			reason = fmt.Sprintf("record %d follows record %d", rec.Seq, position.seq)
+		case rec.PreviousHash != position.previousHash:
 			reason = "the record before it is not the one it names"
 		}
 		if reason != "" {
@@ -396,14 +396,14 @@ func walkSegment(from Source, at *chainPosition, fn func(Record) error) ([]byte,
 		}
 		if fn != nil {
 			if err := fn(rec); err != nil {
-				var broken *ChainError
-				if errors.As(err, &broken) && broken.Line == 0 {
-					broken.Line = n
+				var chainError *ChainError
+				if errors.As(err, &chainError) && chainError.Line == 0 {
+					chainError.Line = n
 				}
 				return nil, err
 			}
 		}
-		at.seq, at.previousHash, at.size = rec.Seq, rec.Hash, at.size+int64(len(line))
+		position.seq, position.previousHash, position.size = rec.Seq, rec.Hash, position.size+int64(len(line))
 	}
 }
 
@@ -436,18 +436,19 @@ const (
 func parseLine(line []byte) (Record, string) {
 	var rec Record
 	end := len(line) - len("\"}\n")
-	if coded := end - 2*sha256.Size - len(macMember); coded > 0 && string(line[coded:coded+len(macMember)]) == macMember {
-		end = coded - kidLen - len(kidMember)
+	if macStart := end - 2*sha256.Size - len(macMember); macStart > 0 &&
+		string(line[macStart:macStart+len(macMember)]) == macMember {
+		end = macStart - kidLen - len(kidMember)
 		if end < 0 || string(line[end:end+len(kidMember)]) != kidMember {
 			return rec, "not a record"
 		}
 	}
 	start := end - 2*sha256.Size
-	cut := start - len(hashMember)
-	if cut < 0 || !bytes.HasSuffix(line, []byte("\"}\n")) || string(line[cut:start]) != hashMember {
+	hashStart := start - len(hashMember)
+	if hashStart < 0 || !bytes.HasSuffix(line, []byte("\"}\n")) || string(line[hashStart:start]) != hashMember {
 		return rec, "not a record"
 	}
-	sum := sha256.Sum256(line[:cut])
+	sum := sha256.Sum256(line[:hashStart])
 	if hex.EncodeToString(sum[:]) != string(line[start:end]) {
 		return rec, "the record was changed: its hash does not fit"
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Whatever somebody waits for is let go when its record is durable, and refused while the disk does not answer: nothing
-// is answered on the strength of a record that nobody has.
+// Every waiting statement is released when its record is durable, and refused while the disk does not answer. No
+// statement is answered without a durable record.
 func TestReleasedRecordsAreDurable(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode Mode
@@ -20,15 +20,15 @@ func TestReleasedRecordsAreDurable(t *testing.T) {
 		"a report, whatever the mode": {ModeBuffered, func(l *Log) *Ticket { return l.SubjectReport(SubjectReport{}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := &sick{}
+			disk := &failingDisk{}
 			l := open(t, Config{Mode: c.mode, Dir: t.TempDir(), ReleaseTimeout: 100 * time.Millisecond, openFile: disk.file})
 			hang := make(chan struct{})
 			disk.mu.Lock()
-			disk.hang = hang
+			disk.hanging = hang
 			disk.mu.Unlock()
 			wantRefusal(t, c.add(l).Release())
 			disk.mu.Lock()
-			disk.hang = nil
+			disk.hanging = nil
 			disk.mu.Unlock()
 			close(hang)
 			eventually(t, l, "after")

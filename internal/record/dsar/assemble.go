@@ -89,10 +89,10 @@ func (m ReportInput) fillConsents(r *Report) {
 	}
 	var activeTexts []string
 	for _, rec := range m.CurrentConsents {
-		active := rec.IsActiveAt(m.Now)
-		r.Active = r.Active || active
+		isActive := rec.IsActiveAt(m.Now)
+		r.Active = r.Active || isActive
 		r.LawfulBasis = append(r.LawfulBasis, Basis{
-			Article: "Article 6(1)(a) GDPR", Text: basisText(rec, m.Now), Active: active,
+			Article: "Article 6(1)(a) GDPR", Text: basisText(rec, m.Now), Active: isActive,
 			Consent: Consent{
 				Grantee: rec.Grantee, Scope: rec.Scope, State: string(rec.StateAt(m.Now)), DPV: rec.StateAt(m.Now).
 						DPVTerm(), Stream: streamOrNil(rec.Stream),
@@ -101,7 +101,7 @@ func (m ReportInput) fillConsents(r *Report) {
 		})
 		r.Retention = append(r.Retention, m.retention(rec))
 		activeTexts = append(activeTexts, describeConsent(rec, m.stateSince(rec), m.Now))
-		if !active {
+		if !isActive {
 			continue
 		}
 		for _, p := range rec.Purposes {
@@ -127,16 +127,16 @@ func (m ReportInput) fillConsents(r *Report) {
 	default:
 		r.ConsentState = "No consent is active: " + strings.Join(activeTexts, "; ") + "."
 	}
-	used := map[string]uint64{}
+	purposeUses := map[string]uint64{}
 	if m.Retrievals != nil {
-		used = m.Retrievals.purposes
+		purposeUses = m.Retrievals.purposes
 	}
-	for p := range used {
+	for p := range purposeUses {
 		purposes[p] = purposes[p] || false
 	}
 	r.Purposes, r.Categories = []Purpose{}, []Category{}
 	for _, name := range slices.Sorted(maps.Keys(purposes)) {
-		r.Purposes = append(r.Purposes, Purpose{name, purposes[name], used[name]})
+		r.Purposes = append(r.Purposes, Purpose{name, purposes[name], purposeUses[name]})
 	}
 	for _, name := range slices.Sorted(maps.Keys(categories)) {
 		r.Categories = append(r.Categories, Category{name, CategoryText(name), categories[name]})
@@ -217,9 +217,9 @@ func Instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UT
 
 func (m ReportInput) retention(rec consent.Record) Retention {
 	out := Retention{Grantee: rec.Grantee, Scope: rec.Scope, Stream: streamOrNil(rec.Stream)}
-	active := rec.IsActiveAt(m.Now)
+	isActive := rec.IsActiveAt(m.Now)
 	switch {
-	case active && rec.Stream == consent.StreamTemporary:
+	case isActive && rec.Stream == consent.StreamTemporary:
 		length := m.Duration
 		if length == 0 {
 			length = consent.DefaultDuration
@@ -229,18 +229,18 @@ func (m ReportInput) retention(rec consent.Record) Retention {
 		if m.InteractionsRenew {
 			out.Period = fmt.Sprintf("%d days from the last interaction, then deleted in full.", int(length.Hours()/24))
 		}
-	case active && rec.Stream == consent.StreamPartnered:
+	case isActive && rec.Stream == consent.StreamPartnered:
 		out.Period = "As long as the partnership lasts; no date is set."
-	case active && rec.Stream == consent.StreamAnonymous:
+	case isActive && rec.Stream == consent.StreamAnonymous:
 		out.Period = "Data newer than the consent are used in aggregated statistics only; no date is set. Older data " +
 			"become anonymous."
 		out.Steps = decaySteps(rec)
 		if len(out.Steps) > 0 {
 			out.Until = &out.Steps[len(out.Steps)-1].At
 		}
-	case active && !rec.ExpiresAt.IsZero():
+	case isActive && !rec.ExpiresAt.IsZero():
 		out.Period, out.Until = "Until the consent expires or is withdrawn.", optionalTime(rec.ExpiresAt)
-	case active:
+	case isActive:
 		out.Period = "Until the consent is withdrawn; no date is set."
 	case rec.StateAt(m.Now) == consent.StateRequested:
 		out.Period = "A partnership was requested and is not decided: no data are kept for it."

@@ -23,13 +23,12 @@ type SubjectLink struct {
 	List   predicate.List // a list that contains the subject's id
 }
 
-// LinkStep leads to rows of the table of its Step by columns. Without columns, it leads to the rows from which a row
-// was made.
+// LinkStep leads to rows of Relation by columns. Without columns, it leads to the rows from which a row was made.
 type LinkStep struct {
 	predicate.Step
 	MadeFrom []predicate.Origin // how the row was made
-	// the hop also leads to all rows of the same table from which the row was made, directly or indirectly, and to the row
-	// itself
+	// the step also leads to all rows of the same table from which the row was made, directly or indirectly, and to the
+	// row itself
 	Recursive bool
 }
 
@@ -93,9 +92,9 @@ func (b *linkCollector) findPersonTables(n predicate.Node) {
 		if !ok || len(c.Steps) == 0 {
 			return
 		}
-		last := c.Steps[len(c.Steps)-1].Relation
-		if len(last.PrimaryKey) == 1 {
-			b.addLink(last, SubjectLink{Column: last.PrimaryKey[0]})
+		lastTable := c.Steps[len(c.Steps)-1].Relation
+		if len(lastTable.PrimaryKey) == 1 {
+			b.addLink(lastTable, SubjectLink{Column: lastTable.PrimaryKey[0]})
 		}
 	})
 }
@@ -166,9 +165,9 @@ func (b *linkCollector) collectFromNode(relation *catalog.Relation, node predica
 			if len(n.Steps) == 0 {
 				return
 			}
-			last := n.Steps[len(n.Steps)-1]
-			if len(last.Relation.PrimaryKey) == 1 {
-				b.addLink(relation, SubjectLink{Steps: linkSteps(n.Steps), Column: last.Relation.PrimaryKey[0]})
+			lastStep := n.Steps[len(n.Steps)-1]
+			if len(lastStep.Relation.PrimaryKey) == 1 {
+				b.addLink(relation, SubjectLink{Steps: linkSteps(n.Steps), Column: lastStep.Relation.PrimaryKey[0]})
 			}
 		case predicate.RecordedConsent:
 			b.addLink(relation, subjectLink(n))
@@ -212,22 +211,22 @@ func linkSteps(steps []predicate.Step) []LinkStep {
 	return out
 }
 
-// addLinksThrough adds the links of another table that a hop reaches: its own links, and those of the rule that applies
-// to it here. A table that the policy does not list has no links of its own.
+// addLinksThrough adds the links of another table that a step reaches: its own links, and those of the rule that
+// applies to it here. A table that the policy does not list has no links of its own.
 func (b *linkCollector) addLinksThrough(relation *catalog.Relation, step LinkStep, rule predicate.Node) {
-	to := step.Relation
-	next, listed := b.policy.Table(to.Name)
-	if listed {
-		b.collectLinks(next)
+	target := step.Relation
+	targetTable, isListed := b.policy.Table(target.Name)
+	if isListed {
+		b.collectLinks(targetTable)
 	}
-	links := b.links[to.Name]
-	b.links[to.Name] = slices.Clone(links)
-	b.collectFromNode(to, rule)
-	all := b.recursiveLinks(to)
-	if listed {
-		b.links[to.Name] = links
+	links := b.links[target.Name]
+	b.links[target.Name] = slices.Clone(links)
+	b.collectFromNode(target, rule)
+	targetLinks := b.recursiveLinks(target)
+	if isListed {
+		b.links[target.Name] = links
 	}
-	for _, l := range all {
+	for _, l := range targetLinks {
 		b.addLink(relation, SubjectLink{Steps: append([]LinkStep{step}, l.Steps...), Column: l.Column, List: l.List})
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A consent leads to persons where the table it leads to has a key of one column: that is the person's id. A part of a
-// longer key is shared by many rows, and is nobody's id.
+// If a consent refers to a table with a single-column key, its value identifies a person. A part of a composite key is
+// shared by many rows, and identifies nobody.
 func TestCompositeKeysArePersonsOfNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		key  []string

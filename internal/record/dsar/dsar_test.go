@@ -39,26 +39,26 @@ var notes = dsar.SubjectTable{
 
 var tables = map[string][]string{"public.notes": {"public.notes"}, "public.recent": {"public.notes"}}
 
-// ran is a statement and what became of it.
-type ran struct {
+// loggedStatement is a statement and its outcome.
+type loggedStatement struct {
 	agent, session, table, verdict, behalf, purpose string
 	rows                                            int64
 	keys                                            []audit.Keys
-	open                                            bool // nothing is recorded of what became of it
+	isUnanswered                                    bool // no outcome is recorded
 	database                                        string
 }
 
-// write makes a log of statements.
-func write(t testing.TB, dir string, all []ran) {
+// writeLog writes a log of these statements.
+func writeLog(t testing.TB, dir string, statements []loggedStatement) {
 	t.Helper()
-	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var calls atomic.Int64 // the log asks from a goroutine of its own, too
-	now := func() time.Time { return begin.Add(time.Duration(calls.Add(1)) * time.Millisecond) }
+	startTime := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var calls atomic.Int64 // the log calls the clock from its own goroutine, too
+	now := func() time.Time { return startTime.Add(time.Duration(calls.Add(1)) * time.Millisecond) }
 	log, err := audit.Open(audit.Config{Dir: dir, Mode: audit.ModeBuffered, Key: key, MaxSegment: 4000, Clock: now, ReleaseTimeout: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range all {
+	for _, r := range statements {
 		if r.database == "" {
 			r.database = "app"
 		}
@@ -66,7 +66,7 @@ func write(t testing.TB, dir string, all []ran) {
 			Session: r.session, Agent: r.agent, Database: r.database, OnBehalfOf: r.behalf, Purpose: r.purpose, Tag: "SELECT", Verdict: r.verdict,
 			Tables: []audit.Table{{Name: r.table}}, Attributes: map[string]string{"verdict": "allow", "name": "public.notes"},
 		})
-		if !r.open && r.verdict == "allow" {
+		if !r.isUnanswered && r.verdict == "allow" {
 			ticket.RecordOutcome(audit.Outcome{Rows: r.rows, SQLState: "00000", Keys: r.keys})
 		}
 	}
@@ -75,7 +75,7 @@ func write(t testing.TB, dir string, all []ran) {
 	}
 }
 
-func commit(session, table string, keys ...string) audit.Keys {
+func commitKeys(session, table string, keys ...string) audit.Keys {
 	out := audit.Keys{Table: table, AreComplete: true}
 	for _, k := range keys {
 		out.Commitments = append(out.Commitments, key.Commit(session, table, k))
@@ -83,47 +83,50 @@ func commit(session, table string, keys ...string) audit.Keys {
 	return out
 }
 
-func scan(t testing.TB, dir string, c *dsar.Collector) dsar.ScanResult {
+func scanLog(t testing.TB, dir string, c *dsar.Collector) dsar.ScanResult {
 	t.Helper()
 	c.Log = dir
-	read, err := dsar.LogScan{Source: audit.Folder(dir), Database: "app", Tables: tables,
+	report, err := dsar.LogScan{Source: audit.Folder(dir), Database: "app", Tables: tables,
 		OnAccess: c.AddAccess}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return read
+	return report
 }
 
-var mine = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}, {"2"}}, Count: 2}}
+var subjectRows = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}, {"2"}}, Count: 2}}
 
-// What the log proves is exact or absent; all else is possible, with the reason.
+// What the log proves is in the report with exact numbers, or left out. Everything else is in it as possible, with the
+// reason.
 func TestRecipientsAndRetrievals(t *testing.T) {
-	inexact := commit("s1", "public.notes", "1")
+	inexact := commitKeys("s1", "public.notes", "1")
 	inexact.AreComplete = false
 	dir := t.TempDir()
-	write(t, dir, []ran{
+	writeLog(t, dir, []loggedStatement{
 		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2,
-			keys: []audit.Keys{commit("s1", "public.notes", "2", "9")}, behalf: "ref:me", purpose: "{ESSENTIAL,STATISTICAL}"},
-		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2, keys: []audit.Keys{commit("s1", "public.notes", "8", "9")}},
-		// of another session
-		{agent: "a", session: "s2", table: "public.notes", verdict: "allow", rows: 1, keys: []audit.Keys{commit("s1", "public.notes", "1")}},
+			keys: []audit.Keys{commitKeys("s1", "public.notes", "2", "9")}, behalf: "ref:me", purpose: "{ESSENTIAL,STATISTICAL}"},
+		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2,
+			keys: []audit.Keys{commitKeys("s1", "public.notes", "8", "9")}},
+		// a commitment of another session
+		{agent: "a", session: "s2", table: "public.notes", verdict: "allow", rows: 1, keys: []audit.Keys{commitKeys("s1", "public.notes", "1")}},
 		{agent: "b", session: "s1", table: "public.notes", verdict: "allow", rows: 1, keys: []audit.Keys{inexact}, behalf: "ref:other"},
 		{agent: "b", session: "s1", table: "public.recent", verdict: "allow", rows: 3},
 		{agent: "b", session: "s1", table: "public.notes", verdict: "allow", rows: 0},
 		{agent: "c", session: "s1", table: "public.notes", verdict: "deny", rows: 0},
-		{agent: `q"uoted`, session: "s1", table: "public.notes", verdict: "allow", rows: 1}, // has to be decoded
+		{agent: `q"uoted`, session: "s1", table: "public.notes", verdict: "allow", rows: 1}, // JSON escapes must be decoded
 		{agent: "c", session: "s1", table: "public.other", verdict: "allow", rows: 5},
 		{agent: "c", session: "s1", table: "public.notes", verdict: "allow", rows: 5, database: "other"},
-		{agent: "d", session: "s3", table: "public.notes", verdict: "allow", open: true},
-		{agent: "d", session: "s3", table: "public.recent", verdict: "allow", rows: 1, keys: []audit.Keys{commit("s3", "public.recent", "1")}},
+		{agent: "d", session: "s3", table: "public.notes", verdict: "allow", isUnanswered: true},
+		{agent: "d", session: "s3", table: "public.recent", verdict: "allow", rows: 1,
+			keys: []audit.Keys{commitKeys("s3", "public.recent", "1")}},
 	})
-	c := &dsar.Collector{Rows: mine, OnBehalfOf: []string{"ref:me"}, Commit: key.Committer}
-	read := scan(t, dir, c)
-	if read.Problem != "" || read.Records == 0 {
-		t.Fatalf("%+v", read)
+	c := &dsar.Collector{Rows: subjectRows, OnBehalfOf: []string{"ref:me"}, Commit: key.Committer}
+	report := scanLog(t, dir, c)
+	if report.Problem != "" || report.Records == 0 {
+		t.Fatalf("%+v", report)
 	}
-	r, err := dsar.Assemble(dsar.ReportInput{Subject: "me", Database: "app", Now: time.Now(), Rows: mine, Retrievals: c,
-		Logs: []dsar.Log{read.ReportEntry("audit")}})
+	r, err := dsar.Assemble(dsar.ReportInput{Subject: "me", Database: "app", Now: time.Now(), Rows: subjectRows, Retrievals: c,
+		Logs: []dsar.Log{report.ReportEntry("audit")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,23 +150,23 @@ func TestRecipientsAndRetrievals(t *testing.T) {
 		t.Errorf("%+v", r.Recipients)
 	}
 
-	// Keys of rows that were deleted since can be told no more.
-	c = &dsar.Collector{Rows: mine, Commit: key.Committer, LastDeletion: time.Now()}
-	scan(t, dir, c)
-	deleted, _ := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: mine, Retrievals: c})
+	// Retrievals of rows that were deleted since can no longer be identified.
+	c = &dsar.Collector{Rows: subjectRows, Commit: key.Committer, LastDeletion: time.Now()}
+	scanLog(t, dir, c)
+	deleted, _ := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: subjectRows, Retrievals: c})
 	if deleted.Retrievals.Exact != 2 || deleted.Retrievals.Possible != 6 {
 		t.Errorf("%+v", deleted.Retrievals)
 	}
-	// Without the audit's key nothing is exact, and nothing is left out.
-	c = &dsar.Collector{Rows: mine, MaxPossible: 2}
-	scan(t, dir, c)
-	keyless, _ := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: mine, Retrievals: c})
+	// Without the audit's key nothing is exact, and everything is in the report as possible.
+	c = &dsar.Collector{Rows: subjectRows, MaxPossible: 2}
+	scanLog(t, dir, c)
+	keyless, _ := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: subjectRows, Retrievals: c})
 	if keyless.Retrievals.Exact != 0 || keyless.Retrievals.Possible != 8 || keyless.Retrievals.Left != 6 || len(keyless.Retrievals.List) != 2 {
 		t.Errorf("%+v", keyless.Retrievals)
 	}
 }
 
-// A log that is not what was written is read, and the report says so.
+// A log that was tampered with is still read, and the report says so.
 func TestTamperedLog(t *testing.T) {
 	for name, tamper := range map[string]func(lines []string) []string{
 		"changed": func(l []string) []string {
@@ -177,7 +180,7 @@ func TestTamperedLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, dir, slices.Repeat([]ran{{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 1}}, 3))
+			writeLog(t, dir, slices.Repeat([]loggedStatement{{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 1}}, 3))
 			path := filepath.Join(dir, "audit-000001.jsonl")
 			text, err := os.ReadFile(path)
 			if err != nil {
@@ -187,13 +190,13 @@ func TestTamperedLog(t *testing.T) {
 			if err := os.WriteFile(path, []byte(strings.Join(tamper(lines), "")), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			c := &dsar.Collector{Rows: mine}
-			read := scan(t, dir, c)
-			if read.Problem == "" {
+			c := &dsar.Collector{Rows: subjectRows}
+			report := scanLog(t, dir, c)
+			if report.Problem == "" {
 				t.Error("nothing was found")
 			}
-			r, _ := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: mine, Retrievals: c,
-				Logs: []dsar.Log{read.ReportEntry("audit")}})
+			r, _ := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: subjectRows, Retrievals: c,
+				Logs: []dsar.Log{report.ReportEntry("audit")}})
 			if !strings.Contains(strings.Join(r.Limits, "\n"), "fails verification") || r.Logs[0].Intact {
 				t.Errorf("%+v", r.Limits)
 			}
@@ -201,7 +204,7 @@ func TestTamperedLog(t *testing.T) {
 	}
 }
 
-// Calls of other services are in the report of whom they were about, and persons who called are not named to others.
+// Calls of other services are in the report of the person whom they were about. Another person who called is not named.
 func TestCalls(t *testing.T) {
 	dir := t.TempDir()
 	log, err := audit.Open(audit.Config{Dir: dir, Key: key, ReleaseTimeout: tier.Patience})
@@ -229,13 +232,13 @@ func TestCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &dsar.Collector{Log: "audit", OnBehalfOf: []string{"me", "ref:me"}, MaxPossible: 10}
-	read, err := dsar.LogScan{Source: audit.Folder(dir), Database: "app", SubjectReferences: c.OnBehalfOf, Key: key, OnAccess: c.AddAccess,
+	report, err := dsar.LogScan{Source: audit.Folder(dir), Database: "app", SubjectReferences: c.OnBehalfOf, Key: key, OnAccess: c.AddAccess,
 		OnCall: c.AddCall}.Run(t.Context())
-	if err != nil || read.Problem != "" {
-		t.Fatal(err, read.Problem)
+	if err != nil || report.Problem != "" {
+		t.Fatal(err, report.Problem)
 	}
-	r, err := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: mine, Retrievals: c,
-		Logs: []dsar.Log{read.ReportEntry("audit")}})
+	r, err := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: subjectRows, Retrievals: c,
+		Logs: []dsar.Log{report.ReportEntry("audit")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,21 +259,21 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// A log that was written anew, or cut off, is one whose chain holds: the key and the anchor tell.
+// Without key and anchor, a log that was written again or cut off verifies. The key and the anchor reveal it.
 func TestRewrittenOrTruncatedLog(t *testing.T) {
-	dir, anew := t.TempDir(), t.TempDir()
-	all := slices.Repeat([]ran{{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 1}}, 4)
-	write(t, dir, all)
+	dir, rewrittenDir := t.TempDir(), t.TempDir()
+	statements := slices.Repeat([]loggedStatement{{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 1}}, 4)
+	writeLog(t, dir, statements)
 	report, err := audit.Verify(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := audit.NewKey(bytes.Repeat([]byte{8}, 32))
+	otherKey, err := audit.NewKey(bytes.Repeat([]byte{8}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, k := range map[string]audit.Key{"without a key": {}, "with another key": other} {
-		log, err := audit.Open(audit.Config{Dir: filepath.Join(anew, name), Key: k, ReleaseTimeout: tier.Patience})
+	for name, k := range map[string]audit.Key{"without a key": {}, "with another key": otherKey} {
+		log, err := audit.Open(audit.Config{Dir: filepath.Join(rewrittenDir, name), Key: k, ReleaseTimeout: tier.Patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,13 +286,13 @@ func TestRewrittenOrTruncatedLog(t *testing.T) {
 		"":                       {Source: audit.Folder(dir), Key: key, Heads: []audit.RecordHead{{Seq: report.LastSeq, Hash: report.LastHash}}},
 		"cut off":                {Source: audit.Folder(dir), Key: key, Heads: []audit.RecordHead{{Seq: report.LastSeq + 1, Hash: report.LastHash}}},
 		"the anchor names":       {Source: audit.Folder(dir), Key: key, Heads: []audit.RecordHead{{Seq: report.LastSeq - 1, Hash: report.LastHash}}},
-		"without the key":        {Source: audit.Folder(filepath.Join(anew, "without a key")), Key: key},
-		"authenticated with key": {Source: audit.Folder(filepath.Join(anew, "with another key")), Key: key},
+		"without the key":        {Source: audit.Folder(filepath.Join(rewrittenDir, "without a key")), Key: key},
+		"authenticated with key": {Source: audit.Folder(filepath.Join(rewrittenDir, "with another key")), Key: key},
 	} {
 		s.Database, s.Tables, s.OnAccess = "app", tables, func(dsar.Access) {}
-		read, err := s.Run(t.Context())
-		if err != nil || !strings.Contains(read.Problem, name) || name == "" && read.Problem != "" {
-			t.Errorf("%s: %q %v", name, read.Problem, err)
+		scanReport, err := s.Run(t.Context())
+		if err != nil || !strings.Contains(scanReport.Problem, name) || name == "" && scanReport.Problem != "" {
+			t.Errorf("%s: %q %v", name, scanReport.Problem, err)
 		}
 	}
 }
@@ -298,55 +301,57 @@ func at(day int) time.Time {
 	return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(day) * 24 * time.Hour)
 }
 
-// story is somebody whose consent was given, became a partnership, and was withdrawn; now is day.
-func story(now int, withdrawn bool) dsar.ReportInput {
+// reportInput is the report input for a person whose consent was given, became a partnership, and was perhaps
+// withdrawn; now is the day of the report.
+func reportInput(now int, withdrawn bool) dsar.ReportInput {
 	key := consent.Key{Subject: "ada", Grantee: "*", Scope: "*"}
-	given := consent.Record{Number: 1, At: at(0), Event: consent.EventGiven, Consent: consent.Consent{
+	givenRecord := consent.Record{Number: 1, At: at(0), Event: consent.EventGiven, Consent: consent.Consent{
 		Key: key, State: consent.StateGiven, Stream: consent.StreamTemporary, Categories: []string{
 			"ESSENTIAL"}, Purposes: []string{"support"}, GivenAt: at(0), ExpiresAt: at(14), Controller: "Example GmbH"},
 		Details: consent.Details{Grantor: "ada", RecordedBy: consent.Party{Role: consent.RoleSubject, ID: "ada"}, Via: "http",
 			Reason: "wants help", Evidence: "form 7"}}
 	m := dsar.ReportInput{Subject: "ada", Database: "app", Now: at(now), MadeBy: "officer", Controller: "Example GmbH",
-		InteractionsRenew: true, Rows: mine, History: []consent.Record{given}}
+		InteractionsRenew: true, Rows: subjectRows, History: []consent.Record{givenRecord}}
 	if withdrawn {
-		w := given
+		w := givenRecord
 		w.Number, w.At, w.Event, w.State, w.Categories, w.Purposes = 2, at(3), consent.EventWithdrawn, consent.StateWithdrawn, nil, nil
-		told := w
-		told.Number, told.At, told.Event = 3, at(5), consent.EventReported
-		m.History = append(m.History, w, told)
+		warnedRecord := w
+		warnedRecord.Number, warnedRecord.At, warnedRecord.Event = 3, at(5), consent.EventReported
+		m.History = append(m.History, w, warnedRecord)
 	}
 	m.CurrentConsents = m.History[len(m.History)-1:]
 	return m
 }
 
-// "Validates the user has active consent"; and the report is given when it is not (SYSTEMS 2j).
+// "Validates the user has active consent"; the report is also given if there is none (SYSTEMS 2j).
 // seeds/001:151.
 func TestSaysWhetherConsentIsActive(t *testing.T) {
 	for _, c := range []struct {
 		m        dsar.ReportInput
-		active   bool
-		standing string
+		isActive bool
+		wantText string
 	}{
-		{story(1, false), true, "Consent is active: TEMPORARY given until 2026-01-15 12:00:00 UTC."},
-		{story(14, false), false, "No consent is active: TEMPORARY expired since 2026-01-15 12:00:00 UTC."},
-		{story(6, true), false, "No consent is active: TEMPORARY withdrawn since 2026-01-04 12:00:00 UTC."},
-		{dsar.ReportInput{Subject: "ada", Now: at(1), Rows: mine}, false, "No consent of this person is recorded."},
-		{dsar.ReportInput{Subject: "ada", Now: at(1), Rows: mine, StatedConsents: stated(true)}, true, "Consent is active: public.notes says consent granted."},
-		{dsar.ReportInput{Subject: "ada", Now: at(1), StatedConsents: stated(false)}, false, "No consent is active: public.notes says consent granted."},
+		{reportInput(1, false), true, "Consent is active: TEMPORARY given until 2026-01-15 12:00:00 UTC."},
+		{reportInput(14, false), false, "No consent is active: TEMPORARY expired since 2026-01-15 12:00:00 UTC."},
+		{reportInput(6, true), false, "No consent is active: TEMPORARY withdrawn since 2026-01-04 12:00:00 UTC."},
+		{dsar.ReportInput{Subject: "ada", Now: at(1), Rows: subjectRows}, false, "No consent of this person is recorded."},
+		{dsar.ReportInput{Subject: "ada", Now: at(1), Rows: subjectRows, StatedConsents: reportText(true)}, true,
+			"Consent is active: public.notes says consent granted."},
+		{dsar.ReportInput{Subject: "ada", Now: at(1), StatedConsents: reportText(false)}, false, "No consent is active: public.notes says consent granted."},
 	} {
 		r, err := dsar.Assemble(c.m)
-		if err != nil || r.Active != c.active || r.ConsentState != c.standing {
-			t.Errorf("%v %t %q, want %t %q", err, r.Active, r.ConsentState, c.active, c.standing)
+		if err != nil || r.Active != c.isActive || r.ConsentState != c.wantText {
+			t.Errorf("%v %t %q, want %t %q", err, r.Active, r.ConsentState, c.isActive, c.wantText)
 		}
 	}
 }
 
-func stated(active bool) []dsar.StatedConsent {
+func reportText(isActive bool) []dsar.StatedConsent {
 	return []dsar.StatedConsent{{Table: dsar.ConsentTable{Relation: notes.Relation, PersonColumn: "person", StatusColumn: "consent"}, Status: "granted",
-		Active: active}}
+		Active: isActive}}
 }
 
-// Of data that were swept no next sweep is promised.
+// The report predicts no further sweep for data that were swept already.
 func TestSweptIsNotSweptAgain(t *testing.T) {
 	period := func(m dsar.ReportInput) string {
 		t.Helper()
@@ -356,26 +361,26 @@ func TestSweptIsNotSweptAgain(t *testing.T) {
 		}
 		return r.Retention[0].Period
 	}
-	m := story(6, true)
+	m := reportInput(6, true)
 	if got := period(m); !strings.Contains(got, "the next sweep deletes") {
 		t.Errorf("before: %s", got)
 	}
 	for event, want := range map[consent.Event]string{
 		consent.EventDeleted: "were deleted on 2026-01-05", consent.EventAnonymised: "were made anonymous on 2026-01-05",
 	} {
-		m := story(6, true)
-		done := m.History[1]
-		done.Number, done.At, done.Event = 3, at(4), event
+		m := reportInput(6, true)
+		sweptConsent := m.History[1]
+		sweptConsent.Number, sweptConsent.At, sweptConsent.Event = 3, at(4), event
 		m.History[2].Number = 4
-		m.History = slices.Insert(m.History, 2, done)
+		m.History = slices.Insert(m.History, 2, sweptConsent)
 		m.CurrentConsents = m.History[3:]
 		if got := period(m); !strings.Contains(got, want) || strings.Contains(got, "next") {
 			t.Errorf("after %s: %s", event, got)
 		}
-		// It is about the consent before a later one.
-		again, ended := m.History[0], m.History[1]
-		again.Number, ended.Number, again.At, ended.At = 5, 6, at(5), at(6)
-		m.History = append(m.History, again, ended)
+		// The swept data belong to a consent before the current one.
+		currentConsent, endedConsent := m.History[0], m.History[1]
+		currentConsent.Number, endedConsent.Number, currentConsent.At, endedConsent.At = 5, 6, at(5), at(6)
+		m.History = append(m.History, currentConsent, endedConsent)
 		m.CurrentConsents = m.History[5:]
 		if got := period(m); !strings.Contains(got, "the next sweep deletes") {
 			t.Errorf("after another consent: %s", got)
@@ -386,7 +391,7 @@ func TestSweptIsNotSweptAgain(t *testing.T) {
 // "Provides consent history for the audit trail".
 // seeds/001:147, 152, 200.
 func TestGivesTheHistory(t *testing.T) {
-	r, err := dsar.Assemble(story(6, true))
+	r, err := dsar.Assemble(reportInput(6, true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +411,7 @@ func TestGivesTheHistory(t *testing.T) {
 // "Specifies data retention timelines".
 // seeds/001:144, 153.
 func TestSaysHowLongDataAreKept(t *testing.T) {
-	m := story(1, false)
+	m := reportInput(1, false)
 	r, _ := dsar.Assemble(m)
 	if p := r.Retention[0]; p.Period != "14 days from the last interaction, then deleted in full." || !p.Until.Equal(at(14)) {
 		t.Errorf("%+v", p)
@@ -428,12 +433,12 @@ func TestSaysHowLongDataAreKept(t *testing.T) {
 // "Lists applicable data categories".
 // seeds/001:145, 154.
 func TestListsCategories(t *testing.T) {
-	r, _ := dsar.Assemble(story(1, false))
+	r, _ := dsar.Assemble(reportInput(1, false))
 	if len(r.Categories) != 1 || !r.Categories[0].Consent ||
 		!strings.Contains(r.Categories[0].Text, "user identification") || r.Purposes[0].Name != "support" || !r.Purposes[0].Consent {
 		t.Errorf("%+v %+v", r.Categories, r.Purposes)
 	}
-	r, _ = dsar.Assemble(story(6, true))
+	r, _ = dsar.Assemble(reportInput(6, true))
 	if len(r.Categories) != 1 || r.Categories[0].Consent || r.Purposes[0].Consent {
 		t.Errorf("a consent that was withdrawn lists: %+v %+v", r.Categories, r.Purposes)
 	}
@@ -445,27 +450,27 @@ func TestListsCategories(t *testing.T) {
 // "Legal basis for data processing": Article 6(1)(a).
 // seeds/001:141-143, 199.
 func TestNamesTheLawfulBasis(t *testing.T) {
-	r, _ := dsar.Assemble(story(1, false))
+	r, _ := dsar.Assemble(reportInput(1, false))
 	if b := r.LawfulBasis[0]; b.Article != "Article 6(1)(a) GDPR" || !b.Active || b.DPV != "dpv:ConsentGiven" {
 		t.Errorf("%+v", b)
 	}
-	r, _ = dsar.Assemble(story(20, false))
+	r, _ = dsar.Assemble(reportInput(20, false))
 	if b := r.LawfulBasis[0]; b.Active || b.State != "expired" {
 		t.Errorf("%+v", b)
 	}
 }
 
 func TestUnknownSubject(t *testing.T) {
-	empty := slices.Clone(mine)
-	empty[0].Count, empty[0].Keys = 0, nil
-	_, err := dsar.Assemble(dsar.ReportInput{Subject: "nobody", Rows: empty})
-	named, ok := err.(consent.Named)
-	if !ok || named.Name() != "ConsentNotFoundError" {
+	emptyRows := slices.Clone(subjectRows)
+	emptyRows[0].Count, emptyRows[0].Keys = 0, nil
+	_, err := dsar.Assemble(dsar.ReportInput{Subject: "nobody", Rows: emptyRows})
+	namedError, ok := err.(consent.Named)
+	if !ok || namedError.Name() != "ConsentNotFoundError" {
 		t.Errorf("%v", err)
 	}
 }
 
-// The schema in docs is what the report is, with everything that it can have and with nothing.
+// The JSON schema in docs is valid for a report with every part, and for one with none.
 func TestSchema(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	text, err := os.ReadFile("../../../docs/schema/dsar.json")
@@ -484,20 +489,21 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	write(t, dir, []ran{
+	writeLog(t, dir, []loggedStatement{
 		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2,
-			keys: []audit.Keys{commit("s1", "public.notes", "2")}, purpose: "support"},
+			keys: []audit.Keys{commitKeys("s1", "public.notes", "2")}, purpose: "support"},
 		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2},
 	})
-	full := story(1, false)
-	full.Retrievals = &dsar.Collector{Rows: mine, Commit: key.Committer}
-	full.Logs = []dsar.Log{scan(t, dir, full.Retrievals).ReportEntry("audit")}
-	full.Rows = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1, Copy: [][]byte{[]byte(`{"id":1}`)}}}
-	decaying := story(1, false)
+	fullInput := reportInput(1, false)
+	fullInput.Retrievals = &dsar.Collector{Rows: subjectRows, Commit: key.Committer}
+	fullInput.Logs = []dsar.Log{scanLog(t, dir, fullInput.Retrievals).ReportEntry("audit")}
+	fullInput.Rows = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1,
+		Copy: [][]byte{[]byte(`{"id":1}`)}}}
+	decaying := reportInput(1, false)
 	decaying.CurrentConsents[0].Stream, decaying.CurrentConsents[0].DecayFrom = consent.StreamAnonymous, at(0)
 	for name, m := range map[string]dsar.ReportInput{
-		"full": full, "withdrawn": story(6, true), "decaying": decaying, "rows alone": {
-			Subject: "x", Rows: mine}, "registry alone": {Subject: "x", History: story(1, false).History}} {
+		"full": fullInput, "withdrawn": reportInput(6, true), "decaying": decaying, "rows alone": {
+			Subject: "x", Rows: subjectRows}, "registry alone": {Subject: "x", History: reportInput(1, false).History}} {
 		r, err := dsar.Assemble(m)
 		if err != nil {
 			t.Fatal(err)
@@ -520,25 +526,26 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// Whatever somebody wrote is text on the page.
+// Whatever people wrote appears as text on the page, not as markup.
 func TestPageHasNoMarkupOfOthers(t *testing.T) {
-	const evil = `</title><script>alert(1)</script><img src=x onerror="alert(1)">'"><!-- {{.Subject}} javascript:alert(1)`
-	m := story(6, true)
-	m.Subject, m.MadeBy, m.Contact, m.Controller, m.Database = evil, evil, evil, evil, evil
+	const hostileText = `</title><script>alert(1)</script><img src=x onerror="alert(1)">'"><!-- {{.Subject}} javascript:alert(1)`
+	m := reportInput(6, true)
+	m.Subject, m.MadeBy, m.Contact, m.Controller, m.Database = hostileText, hostileText, hostileText, hostileText, hostileText
 	for i := range m.History {
 		h := &m.History[i]
-		h.Reason, h.Evidence, h.Grantor, h.Guardian, h.Via, h.RecordedBy.ID, h.Grantee, h.Scope = evil, evil, evil, evil,
-			evil, evil, evil, evil
-		h.Categories, h.Purposes = []string{evil}, []string{evil}
+		h.Reason, h.Evidence, h.Grantor, h.Guardian, h.Via, h.RecordedBy.ID, h.Grantee, h.Scope = hostileText, hostileText, hostileText, hostileText,
+			hostileText, hostileText, hostileText, hostileText
+		h.Categories, h.Purposes = []string{hostileText}, []string{hostileText}
 	}
 	m.CurrentConsents = m.History[:1]
 	dir := t.TempDir()
-	write(t, dir, []ran{{agent: evil, session: "s1", table: "public.notes", verdict: "allow", rows: 2, purpose: evil}})
+	writeLog(t, dir, []loggedStatement{{agent: hostileText, session: "s1", table: "public.notes", verdict: "allow", rows: 2,
+		purpose: hostileText}})
 	m.Retrievals = &dsar.Collector{}
-	read := scan(t, dir, m.Retrievals)
-	read.Problem = evil
-	m.Logs = []dsar.Log{read.ReportEntry(evil)}
-	m.Rows = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{evil}}, Count: 1,
+	report := scanLog(t, dir, m.Retrievals)
+	report.Problem = hostileText
+	m.Logs = []dsar.Log{report.ReportEntry(hostileText)}
+	m.Rows = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{hostileText}}, Count: 1,
 		Copy: [][]byte{[]byte(`{"x": "</pre><script>alert(1)</script>"}`)}}}
 	r, err := dsar.Assemble(m)
 	if err != nil {
@@ -549,9 +556,9 @@ func TestPageHasNoMarkupOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := out.String()
-	for _, not := range []string{"<script", "<img", "<!-- ", "onerror=\"", "http://", "https://", "url(", "@import"} {
-		if strings.Contains(html, not) {
-			t.Errorf("the page has %s", not)
+	for _, forbiddenText := range []string{"<script", "<img", "<!-- ", "onerror=\"", "http://", "https://", "url(", "@import"} {
+		if strings.Contains(html, forbiddenText) {
+			t.Errorf("the page has %s", forbiddenText)
 		}
 	}
 	if n := strings.Count(html, "&lt;script&gt;alert(1)&lt;/script&gt;"); n < 15 {
@@ -560,16 +567,17 @@ func TestPageHasNoMarkupOfOthers(t *testing.T) {
 	if strings.Count(html, "<title>") != 1 || strings.Count(html, "</title>") != 1 || strings.Count(html, "<h1>") != 1 {
 		t.Error("the page is not the one of the template")
 	}
-	var again dsar.Report
+	var decodedReport dsar.Report
 	var j bytes.Buffer
-	if err := r.WriteJSON(&j); err != nil || json.Unmarshal(j.Bytes(), &again) != nil || again.Subject != evil {
+	if err := r.WriteJSON(&j); err != nil || json.Unmarshal(j.Bytes(), &decodedReport) != nil || decodedReport.Subject != hostileText {
 		t.Errorf("%v", err)
 	}
 }
 
-// The page can be used without sight: landmarks, one h1, headings in order, captions and headers at tables, a language.
+// The page works with a screen reader: landmarks, one h1, headings in order, tables with captions and headers, a
+// language.
 func TestPageIsAccessible(t *testing.T) {
-	m := story(6, true)
+	m := reportInput(6, true)
 	r, _ := dsar.Assemble(m)
 	var out strings.Builder
 	if err := r.WriteHTML(&out); err != nil {

@@ -56,30 +56,30 @@ func takeNumber(b *[]byte) (n uint64, ok bool) {
 
 // parseLine splits a line and checks it against its own hash; reason says what is wrong.
 func parseLine(text []byte) (l auditLine, problem string) {
-	const broken = "a line is not a record"
+	const notARecord = "a line is not a record"
 	l.text = text
-	rest := text
-	if !takeText(&rest, `{"v":`) {
-		return l, broken
+	remaining := text
+	if !takeText(&remaining, `{"v":`) {
+		return l, notARecord
 	}
-	if _, ok := takeNumber(&rest); !ok || !takeText(&rest, `,"seq":`) {
-		return l, broken
+	if _, ok := takeNumber(&remaining); !ok || !takeText(&remaining, `,"seq":`) {
+		return l, notARecord
 	}
 	var ok bool
-	if l.seq, ok = takeNumber(&rest); !ok || !takeText(&rest, `,"time":"`) {
-		return l, broken
+	if l.seq, ok = takeNumber(&remaining); !ok || !takeText(&remaining, `,"time":"`) {
+		return l, notARecord
 	}
-	if l.time = takeBytes(&rest, timeLength); l.time == nil || !takeText(&rest, `","prev":"`) {
-		return l, broken
+	if l.time = takeBytes(&remaining, timeLength); l.time == nil || !takeText(&remaining, `","prev":"`) {
+		return l, notARecord
 	}
-	if l.previousHash = takeBytes(&rest, hashLength); l.previousHash == nil || !takeText(&rest, `","kind":"`) {
-		return l, broken
+	if l.previousHash = takeBytes(&remaining, hashLength); l.previousHash == nil || !takeText(&remaining, `","kind":"`) {
+		return l, notARecord
 	}
-	end := bytes.IndexByte(rest, '"')
+	end := bytes.IndexByte(remaining, '"')
 	if end < 0 {
-		return l, broken
+		return l, notARecord
 	}
-	switch string(rest[:end]) {
+	switch string(remaining[:end]) {
 	case "decision":
 		l.kind = "decision"
 	case "outcome":
@@ -87,31 +87,31 @@ func parseLine(text []byte) (l auditLine, problem string) {
 	case "call":
 		l.kind = "call"
 	}
-	l.body = rest[end:]
+	l.body = remaining[end:]
 	if !takeText(&l.body, `",`) || !bytes.HasSuffix(l.body, []byte("\"}\n")) {
-		return l, broken
+		return l, notARecord
 	}
 	// a record with a code has the id of the key and the code after its hash
-	last := len(text) - len("\"}\n")
+	lastIndex := len(text) - len("\"}\n")
 	const mac, kid = `","mac":"`, `","kid":"`
-	if macStart := last - hashLength - len(mac); macStart > 0 && string(text[macStart:macStart+len(mac)]) == mac {
-		l.mac = text[macStart+len(mac) : last]
+	if macStart := lastIndex - hashLength - len(mac); macStart > 0 && string(text[macStart:macStart+len(mac)]) == mac {
+		l.mac = text[macStart+len(mac) : lastIndex]
 		end := macStart
 		macStart = bytes.LastIndex(text[:macStart], []byte(kid))
 		if macStart < 0 {
-			return l, broken
+			return l, notARecord
 		}
 		l.keyID = text[macStart+len(kid) : end]
-		last = macStart
+		lastIndex = macStart
 	}
 	const member = `,"hash":"`
-	begin := last - hashLength
-	cut := begin - len(member)
-	if cut < 0 || string(text[cut:begin]) != member {
-		return l, broken
+	hashBegin := lastIndex - hashLength
+	memberBegin := hashBegin - len(member)
+	if memberBegin < 0 || string(text[memberBegin:hashBegin]) != member {
+		return l, notARecord
 	}
-	l.hash = text[begin:last]
-	sum := sha256.Sum256(text[:cut])
+	l.hash = text[hashBegin:lastIndex]
+	sum := sha256.Sum256(text[:memberBegin])
 	var hexHash [hashLength]byte
 	hex.Encode(hexHash[:], sum[:])
 	if !bytes.Equal(hexHash[:], l.hash) {
@@ -125,7 +125,7 @@ func (l auditLine) timestamp() time.Time {
 	return t
 }
 
-// decision has what a report needs of a decision record.
+// decision is the part of a decision record that a report needs.
 type decision struct {
 	seq        uint64
 	decidedAt  time.Time
@@ -150,7 +150,7 @@ type decisionRecord struct {
 	} `json:"tables"`
 }
 
-// outcome has what a report needs of an outcome record.
+// outcome is the part of an outcome record that a report needs.
 type outcome struct {
 	decision uint64
 	rows     int64
@@ -241,14 +241,14 @@ func splitOutcome(l auditLine) (outcome, bool) {
 
 // takeMember consumes a member whose value has no escapes, and keeps the value in place.
 func takeMember(b *[]byte, member string) bool {
-	rest := *b
-	if !takeText(&rest, member) {
+	remaining := *b
+	if !takeText(&remaining, member) {
 		return false
 	}
-	end := bytes.IndexByte(rest, '"')
-	if end < 0 || bytes.IndexByte(rest[:end], '\\') >= 0 {
+	end := bytes.IndexByte(remaining, '"')
+	if end < 0 || bytes.IndexByte(remaining[:end], '\\') >= 0 {
 		return false
 	}
-	*b = rest[end+1:]
+	*b = remaining[end+1:]
 	return true
 }

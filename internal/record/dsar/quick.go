@@ -12,26 +12,26 @@ func splitDecision(l auditLine) (r decisionRecord, tables []string, ok bool) {
 	if r.Agent, ok = takeString(&b, `,"agent":"`); !ok {
 		return r, nil, false
 	}
-	optional := func(member string) string {
+	optionalMember := func(member string) string {
 		value, _ := takeString(&b, member)
 		return value
 	}
-	optional(`,"accessed_by":"`)
-	r.OnBehalfOf = optional(`,"on_behalf_of":"`)
+	optionalMember(`,"accessed_by":"`)
+	r.OnBehalfOf = optionalMember(`,"on_behalf_of":"`)
 	if r.Database, ok = takeString(&b, `,"database":"`); !ok {
 		return r, nil, false
 	}
 	if takeText(&b, `,"attributes":`) && !skipValue(&b) {
 		return r, nil, false
 	}
-	r.Purpose = optional(`,"purpose":"`)
+	r.Purpose = optionalMember(`,"purpose":"`)
 	if _, ok = takeString(&b, `,"protocol":"`); !ok {
 		return r, nil, false
 	}
 	if r.Tag, ok = takeString(&b, `,"tag":"`); !ok {
 		return r, nil, false
 	}
-	optional(`,"fingerprint":"`)
+	optionalMember(`,"fingerprint":"`)
 	if !takeText(&b, `,"tables":[`) {
 		return r, nil, false
 	}
@@ -62,16 +62,16 @@ func splitDecision(l auditLine) (r decisionRecord, tables []string, ok bool) {
 
 // takeString consumes a member whose value has no escapes, and returns the value.
 func takeString(b *[]byte, member string) (string, bool) {
-	rest := *b
-	if !takeText(&rest, member) {
+	remaining := *b
+	if !takeText(&remaining, member) {
 		return "", false
 	}
-	end := bytes.IndexByte(rest, '"')
-	if end < 0 || bytes.IndexByte(rest[:end], '\\') >= 0 {
+	end := bytes.IndexByte(remaining, '"')
+	if end < 0 || bytes.IndexByte(remaining[:end], '\\') >= 0 {
 		return "", false
 	}
-	*b = rest[end+1:]
-	return string(rest[:end]), true
+	*b = remaining[end+1:]
+	return string(remaining[:end]), true
 }
 
 // skipValue consumes an object or a list.

@@ -11,12 +11,13 @@ import (
 	"testing"
 )
 
-// What is read without decoding is what decoding reads, of whatever its writer, or somebody else, has written.
+// The quick parser, which does not decode the JSON, returns the same as decoding. The lines are the writer's own, and
+// others.
 func TestQuickParserAgreesWithDecoder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	texts := []string{"", "a", "public.notes", `with "quotes"`, `back\slash`, "ü表", "\x00",
 		`"keys":[{"table":"x","exact":true,"rows":["y"]}]`, `,"rows":["`, "<&>", `"verdict":"deny"`, "]},{"}
-	some := func() string {
+	randomText := func() string {
 		if random.IntN(3) > 0 {
 			return fmt.Sprintf("%x", random.Uint32())
 		}
@@ -31,11 +32,11 @@ func TestQuickParserAgreesWithDecoder(t *testing.T) {
 			`{"v":2,"seq":7,"time":"2026-01-01T00:00:00.000000Z","prev":"%s","kind":"%s",%s,"hash":"%s","kid":"00000000","mac":"%s"}`+"\n",
 			strings.Repeat("0", 64), kind, b[1:len(b)-1], strings.Repeat("0", 64), strings.Repeat("0", 64))
 	}
-	body := func(whole []byte, kind string) auditLine {
-		_, rest, _ := bytes.Cut(whole, []byte(`"kind":"`+kind+`",`))
-		return auditLine{text: whole, body: rest, kind: kind}
+	body := func(line []byte, kind string) auditLine {
+		_, afterKind, _ := bytes.Cut(line, []byte(`"kind":"`+kind+`",`))
+		return auditLine{text: line, body: afterKind, kind: kind}
 	}
-	quickly := map[string]int{}
+	quickCounts := map[string]int{}
 	for range 20000 {
 		type recordedKeys struct {
 			Table string   `json:"table"`
@@ -49,27 +50,27 @@ func TestQuickParserAgreesWithDecoder(t *testing.T) {
 			Bytes    int64          `json:"bytes"`
 			SQLState string         `json:"sqlstate"`
 			Keys     []recordedKeys `json:"keys,omitempty"`
-		}{random.Uint64() >> 11, some(), random.Int64N(1000), random.Int64N(1000), "00000", nil}
+		}{random.Uint64() >> 11, randomText(), random.Int64N(1000), random.Int64N(1000), "00000", nil}
 		for range random.IntN(3) {
-			k := recordedKeys{Table: some(), Exact: random.IntN(2) == 0}
+			k := recordedKeys{Table: randomText(), Exact: random.IntN(2) == 0}
 			for range random.IntN(4) {
-				k.Rows = append(k.Rows, some())
+				k.Rows = append(k.Rows, randomText())
 			}
 			o.Keys = append(o.Keys, k)
 		}
-		whole := record("outcome", o)
-		if random.IntN(4) == 0 { // somebody else wrote it
-			at := random.IntN(len(whole) - 1)
-			whole = slices.Delete(slices.Clone(whole), at, min(at+1+random.IntN(3), len(whole)-1))
+		line := record("outcome", o)
+		if random.IntN(4) == 0 { // in another form than the writer's
+			index := random.IntN(len(line) - 1)
+			line = slices.Delete(slices.Clone(line), index, min(index+1+random.IntN(3), len(line)-1))
 		}
-		if l := body(whole, "outcome"); json.Valid(whole) {
+		if l := body(line, "outcome"); json.Valid(line) {
 			quick, ok := splitOutcome(l)
 			slow, decoded := decodeOutcome(l)
 			if ok && decoded && !reflect.DeepEqual(quick, slow) {
-				t.Fatalf("%s\nquick %+v\nslow  %+v", whole, quick, slow)
+				t.Fatalf("%s\nquick %+v\nslow  %+v", line, quick, slow)
 			}
 			if ok {
-				quickly["outcome"]++
+				quickCounts["outcome"]++
 			}
 		}
 		type table struct {
@@ -93,30 +94,31 @@ func TestQuickParserAgreesWithDecoder(t *testing.T) {
 			Tables      []table           `json:"tables,omitempty"`
 			Contracts   []contract        `json:"contracts,omitempty"`
 			Verdict     string            `json:"verdict"`
-		}{some(), some(), some(), some(), some(), map[string]string{
-			some(): some()}, some(), some(), some(), some(), []table{{some()}, {some()}}, nil, []string{"allow", "deny"}[random.IntN(2)]}
+		}{randomText(), randomText(), randomText(), randomText(), randomText(), map[string]string{
+			randomText(): randomText()}, randomText(), randomText(), randomText(), randomText(),
+			[]table{{randomText()}, {randomText()}}, nil, []string{"allow", "deny"}[random.IntN(2)]}
 		if random.IntN(3) == 0 {
-			d.Contracts = []contract{{some(), []string{"allow", "deny"}[random.IntN(2)]}}
+			d.Contracts = []contract{{randomText(), []string{"allow", "deny"}[random.IntN(2)]}}
 		}
-		whole = record("decision", d)
-		if !bytes.Contains(whole, allowedVerdict) { // which is looked for first
+		line = record("decision", d)
+		if !bytes.Contains(line, allowedVerdict) { // the quick parser looks for this first
 			continue
 		}
-		quick, names, ok := splitDecision(body(whole, "decision"))
+		quick, names, ok := splitDecision(body(line, "decision"))
 		if !ok {
 			continue
 		}
-		quickly["decision"]++
+		quickCounts["decision"]++
 		var slow decisionRecord
-		if err := json.Unmarshal(whole, &slow); err != nil {
+		if err := json.Unmarshal(line, &slow); err != nil {
 			t.Fatal(err)
 		}
 		quick.Tables = append(quick.Tables, slow.Tables...)
 		if !reflect.DeepEqual(quick, slow) || names[0] != slow.Tables[0].Name || names[1] != slow.Tables[1].Name {
-			t.Fatalf("%s\nquick %+v %q\nslow  %+v", whole, quick, names, slow)
+			t.Fatalf("%s\nquick %+v %q\nslow  %+v", line, quick, names, slow)
 		}
 	}
-	if quickly["outcome"] < 1000 || quickly["decision"] < 500 {
-		t.Errorf("only %v were read quickly: the test proves little", quickly)
+	if quickCounts["outcome"] < 1000 || quickCounts["decision"] < 500 {
+		t.Errorf("only %v were read quickly: the test proves little", quickCounts)
 	}
 }

@@ -39,11 +39,11 @@ type Collector struct {
 	LastDeletion time.Time // when rows of the subject were last deleted; zero: never
 	MaxPossible  int       // the longest list of possible retrievals; 0: all
 
-	recipients    map[string]*recipient
-	purposes      map[string]uint64
-	exact         []Retrieval
-	possible      []Retrieval
-	possibleCount uint64 // number of possible retrievals
+	recipients         map[string]*recipient
+	purposes           map[string]uint64
+	exactRetrievals    []Retrieval
+	possibleRetrievals []Retrieval
+	possibleCount      uint64 // number of possible retrievals
 
 	calls     []InterfaceCall
 	callCount uint64
@@ -79,46 +79,46 @@ func (c *Collector) AddAccess(a Access) {
 	}
 	c.countRetrieval(r, splitList(a.Purpose))
 	if r.Certainty == CertaintyExact {
-		c.exact = append(c.exact, r)
+		c.exactRetrievals = append(c.exactRetrievals, r)
 		return
 	}
 	c.possibleCount++
-	c.possible = append(c.possible, r)
-	if c.MaxPossible > 0 && len(c.possible) >= 2*c.MaxPossible+1024 {
+	c.possibleRetrievals = append(c.possibleRetrievals, r)
+	if c.MaxPossible > 0 && len(c.possibleRetrievals) >= 2*c.MaxPossible+1024 {
 		c.trimPossible()
 	}
 }
 
 // trimPossible keeps only the newest possible retrievals.
 func (c *Collector) trimPossible() {
-	slices.SortStableFunc(c.possible, func(a, b Retrieval) int { return a.At.Compare(b.At) })
-	if c.MaxPossible > 0 && len(c.possible) > c.MaxPossible {
-		c.possible = slices.Clone(c.possible[len(c.possible)-c.MaxPossible:])
+	slices.SortStableFunc(c.possibleRetrievals, func(a, b Retrieval) int { return a.At.Compare(b.At) })
+	if c.MaxPossible > 0 && len(c.possibleRetrievals) > c.MaxPossible {
+		c.possibleRetrievals = slices.Clone(c.possibleRetrievals[len(c.possibleRetrievals)-c.MaxPossible:])
 	}
 }
 
 // judgeTable decides about one table of a statement; ok is false if none of the subject's rows was in the answer.
 func (c *Collector) judgeTable(a Access, judgeTable string) (TableAccess, bool) {
-	maybe := func(reason string) (TableAccess, bool) {
+	possibleAccess := func(reason string) (TableAccess, bool) {
 		return TableAccess{Table: judgeTable, Certainty: CertaintyPossible, Why: reason}, true
 	}
 	if !a.Finished {
-		return maybe(ReasonNotFinished)
+		return possibleAccess(ReasonNotFinished)
 	}
 	i := slices.IndexFunc(c.Rows, func(r SubjectRows) bool { return r.Table.Relation.Name.String() == judgeTable })
 	if i < 0 {
-		return maybe(ReasonNotRecorded)
+		return possibleAccess(ReasonNotRecorded)
 	}
 	rows := c.Rows[i]
-	recorded, inexact := false, false
+	hasRecordedKeys, inexact := false, false
 	found := map[int]bool{}
 	for _, k := range a.keys {
 		if !slices.Contains(rows.Table.Names, k.Table) {
 			continue
 		}
-		recorded = true
+		hasRecordedKeys = true
 		if c.Commit == nil {
-			return maybe(ReasonNoKey)
+			return possibleAccess(ReasonNoKey)
 		}
 		inexact = inexact || !k.Exact
 		sums := c.commitmentsOf(a.Session, k.Table, rows)
@@ -129,10 +129,10 @@ func (c *Collector) judgeTable(a Access, judgeTable string) (TableAccess, bool) 
 		}
 	}
 	switch {
-	case !recorded:
-		return maybe(ReasonNotRecorded)
+	case !hasRecordedKeys:
+		return possibleAccess(ReasonNotRecorded)
 	case inexact:
-		return maybe(ReasonNotExact)
+		return possibleAccess(ReasonNotExact)
 	case len(found) > 0:
 		t := TableAccess{Table: judgeTable, Certainty: CertaintyExact}
 		for _, n := range slices.Sorted(maps.Keys(found)) {
@@ -140,7 +140,7 @@ func (c *Collector) judgeTable(a Access, judgeTable string) (TableAccess, bool) 
 		}
 		return t, true
 	case a.At.Before(c.LastDeletion):
-		return maybe(ReasonDeleted)
+		return possibleAccess(ReasonDeleted)
 	default:
 		return TableAccess{}, false
 	}
@@ -171,30 +171,30 @@ func (c *Collector) countRetrieval(r Retrieval, purposes []string) {
 	if c.recipients == nil {
 		c.recipients, c.purposes = map[string]*recipient{}, map[string]uint64{}
 	}
-	to, ok := c.recipients[r.Agent]
+	receiver, ok := c.recipients[r.Agent]
 	if !ok {
-		to = &recipient{Recipient: Recipient{Agent: r.Agent}, purposes: map[string]bool{}, tables: map[string]bool{},
+		receiver = &recipient{Recipient: Recipient{Agent: r.Agent}, purposes: map[string]bool{}, tables: map[string]bool{},
 			days: map[string]*Day{}}
-		c.recipients[r.Agent] = to
+		c.recipients[r.Agent] = receiver
 	}
 	for _, word := range purposes {
-		to.purposes[word] = true
+		receiver.purposes[word] = true
 		c.purposes[word]++
 	}
 	for _, t := range r.Tables {
-		to.tables[t.Table] = true
+		receiver.tables[t.Table] = true
 	}
 	name := r.At.UTC().Format(time.DateOnly)
-	day, ok := to.days[name]
+	day, ok := receiver.days[name]
 	if !ok {
 		day = &Day{Day: name}
-		to.days[name] = day
+		receiver.days[name] = day
 	}
 	if r.Certainty == CertaintyExact {
-		to.Exact.add(r.At)
+		receiver.Exact.add(r.At)
 		day.Exact++
 	} else {
-		to.Possible.add(r.At)
+		receiver.Possible.add(r.At)
 		day.Possible++
 	}
 }
@@ -230,19 +230,20 @@ func (c *Count) add(at time.Time) {
 // fillReport adds the collected retrievals to a report.
 func (c *Collector) fillReport(r *Report) {
 	for _, agent := range slices.Sorted(maps.Keys(c.recipients)) {
-		to := c.recipients[agent]
-		out := to.Recipient
-		out.Purposes, out.Tables = nonNil(slices.Sorted(maps.Keys(to.purposes))), nonNil(slices.Sorted(maps.Keys(to.tables)))
-		for _, day := range slices.Sorted(maps.Keys(to.days)) {
-			out.Days = append(out.Days, *to.days[day])
+		recipient := c.recipients[agent]
+		out := recipient.Recipient
+		out.Purposes = nonNil(slices.Sorted(maps.Keys(recipient.purposes)))
+		out.Tables = nonNil(slices.Sorted(maps.Keys(recipient.tables)))
+		for _, day := range slices.Sorted(maps.Keys(recipient.days)) {
+			out.Days = append(out.Days, *recipient.days[day])
 		}
 		r.Recipients = append(r.Recipients, out)
 	}
 	c.trimPossible()
-	all := append(slices.Clone(c.exact), c.possible...)
-	slices.SortStableFunc(all, func(a, b Retrieval) int { return a.At.Compare(b.At) })
+	retrievals := append(slices.Clone(c.exactRetrievals), c.possibleRetrievals...)
+	slices.SortStableFunc(retrievals, func(a, b Retrieval) int { return a.At.Compare(b.At) })
 	c.trimCalls()
 	r.Calls = Calls{Number: c.callCount, Left: c.callCount - uint64(len(c.calls)), List: slices.Clone(c.calls)}
-	r.Retrievals = Retrievals{Exact: uint64(len(c.exact)), Possible: c.possibleCount,
-		Left: c.possibleCount - uint64(len(c.possible)), List: all}
+	r.Retrievals = Retrievals{Exact: uint64(len(c.exactRetrievals)), Possible: c.possibleCount,
+		Left: c.possibleCount - uint64(len(c.possibleRetrievals)), List: retrievals}
 }

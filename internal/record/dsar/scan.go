@@ -103,8 +103,8 @@ func (s LogScan) Run(ctx context.Context) (ScanResult, error) {
 			r.result.Problem = fmt.Sprintf("segment %d is missing", numbers[i-1]+1)
 		}
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	workers := max(1, runtime.GOMAXPROCS(0))
 	work, order := make(chan *logBlock, workers), make(chan *logBlock, 2*workers)
 	go sendBlocks(ctx, s.Source, numbers, work, order)
@@ -226,8 +226,8 @@ func (r *ScanResult) setProblem(reason string) {
 	}
 }
 
-func (d *decision) newAccess(o outcome, finished bool) Access {
-	return Access{d.seq, d.decidedAt, d.session, d.agent, d.purpose, d.onBehalfOf, d.tag, d.tables, o.rows, finished,
+func (d *decision) newAccess(o outcome, isFinished bool) Access {
+	return Access{d.seq, d.decidedAt, d.session, d.agent, d.purpose, d.onBehalfOf, d.tag, d.tables, o.rows, isFinished,
 		o.keys}
 }
 
@@ -293,10 +293,10 @@ func sendBlocks(ctx context.Context, from audit.Source, segments []int, work, or
 			return
 		}
 		in := bufio.NewReaderSize(f, 1<<16)
-		for begin := true; ; begin = false {
+		for isFirst := true; ; isFirst = false {
 			b, end := readBlock(in)
-			b.beginsSegment, b.followsGap = begin, begin && gap
-			gap = gap && !begin
+			b.beginsSegment, b.followsGap = isFirst, isFirst && gap
+			gap = gap && !isFirst
 			ok := send(b)
 			if !ok || end {
 				f.Close()
@@ -318,9 +318,9 @@ func readBlock(in *bufio.Reader) (*logBlock, bool) {
 	n, err := io.ReadFull(in, data)
 	data = data[:n]
 	if err == nil {
-		var rest []byte
-		rest, err = in.ReadBytes('\n')
-		data = append(data, rest...)
+		var remaining []byte
+		remaining, err = in.ReadBytes('\n')
+		data = append(data, remaining...)
 	}
 	b := &logBlock{data: data, bytesRead: int64(len(data))}
 	switch {
@@ -346,8 +346,8 @@ type tableNeedle struct {
 func (s LogScan) tableNeedles() map[string]tableNeedle {
 	out := map[string]tableNeedle{}
 	for name, tables := range s.Tables {
-		quoted, _ := json.Marshal(name)
-		out[name] = tableNeedle{append([]byte(`"name":`), quoted...), tables}
+		quotedName, _ := json.Marshal(name)
+		out[name] = tableNeedle{append([]byte(`"name":`), quotedName...), tables}
 	}
 	return out
 }
@@ -410,13 +410,13 @@ func decodeDecision(l auditLine, database string, filter map[string]tableNeedle)
 	if !bytes.Contains(l.body, allowedVerdict) {
 		return nil
 	}
-	named := false
+	isRelevant := false
 	for _, n := range filter {
-		if named = bytes.Contains(l.body, n.text); named {
+		if isRelevant = bytes.Contains(l.body, n.text); isRelevant {
 			break
 		}
 	}
-	if !named {
+	if !isRelevant {
 		return nil
 	}
 	r, names, ok := splitDecision(l)

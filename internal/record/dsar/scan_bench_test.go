@@ -13,14 +13,13 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// BenchmarkReport makes reports from a log of PGCONSENT_CASES records (default 1,000,000), by the tenth of its
-// statements and by all of them: "of one table" reads another table in nine of ten statements. It measures, and fails
-// on no machine for being slow.
+// BenchmarkReport makes reports from a log of PGCONSENT_CASES records (default 1,000,000). In "of one table", one
+// statement in ten reads the person's table; else all do. It only measures, and no time makes it fail.
 func BenchmarkReport(b *testing.B) {
 	records := tier.Count(1_000_000, 1_000_000, 1_000_000)
 	for _, c := range []struct {
 		name  string
-		every int
+		oneIn int
 		keys  bool
 	}{{"a tenth of the statements over the person's tables", 10, false}, {"all of them", 1, false}, {"all of them, with keys", 1, true}} {
 		b.Run(c.name, func(b *testing.B) {
@@ -31,13 +30,13 @@ func BenchmarkReport(b *testing.B) {
 			}
 			for i := range records / 2 {
 				table, session := "public.notes", fmt.Sprint("0123456789abcdef", i/100)
-				if i%c.every > 0 {
+				if i%c.oneIn > 0 {
 					table = "public.other"
 				}
 				if i%2000 == 0 {
-					time.Sleep(10 * time.Millisecond) // so that the disk is not behind
+					time.Sleep(10 * time.Millisecond) // the writer catches up
 				}
-				for tries := 0; ; tries++ {
+				for tryCount := 0; ; tryCount++ {
 					d := log.Decision(audit.Decision{
 						Session: session, Agent: "chat", AccessedBy: "chat",
 						OnBehalfOf: "ref:0e3b5a52-4a0f-4f2c-9be9-0f4c0b9e4f11", Database: "app", Purpose: "{ESSENTIAL}",
@@ -47,8 +46,8 @@ func BenchmarkReport(b *testing.B) {
 							{Name: table, Columns: []string{"id", "person", "said"}}}, Path: "signed",
 						Policy: "0123456789abcdef0123456789abcdef", Catalog: "0123456789abcdef0123456789abcdef", Epoch: 12,
 					})
-					if d.Release() != nil { // the disk is behind
-						if tries > 1000 {
+					if d.Release() != nil { // the writer is behind
+						if tryCount > 1000 {
 							b.Fatal("the log cannot be written")
 						}
 						time.Sleep(10 * time.Millisecond)
@@ -56,7 +55,7 @@ func BenchmarkReport(b *testing.B) {
 					}
 					o := audit.Outcome{Rows: 5, Bytes: 512, SQLState: "00000"}
 					if c.keys {
-						o.Keys = []audit.Keys{commit(session, "public.notes", strconv.Itoa(i), "2")}
+						o.Keys = []audit.Keys{commitKeys(session, "public.notes", strconv.Itoa(i), "2")}
 					}
 					d.RecordOutcome(o)
 					break
@@ -65,7 +64,7 @@ func BenchmarkReport(b *testing.B) {
 			if err := log.Close(context.Background()); err != nil {
 				b.Fatal(err)
 			}
-			rows := mine[0]
+			rows := subjectRows[0]
 			rows.Keys = nil
 			for i := range 100 {
 				rows.Keys = append(rows.Keys, []string{strconv.Itoa(i)})
@@ -74,26 +73,26 @@ func BenchmarkReport(b *testing.B) {
 			for b.Loop() {
 				runs++
 				collector := &dsar.Collector{Log: "audit", Rows: []dsar.SubjectRows{rows}, Commit: key.Committer, MaxPossible: 10000}
-				read, err := dsar.LogScan{Source: audit.Folder(dir), Database: "app", Tables: tables,
+				report, err := dsar.LogScan{Source: audit.Folder(dir), Database: "app", Tables: tables,
 					OnAccess: collector.AddAccess}.Run(b.Context())
-				if err != nil || read.Problem != "" {
-					b.Fatal(err, read.Problem)
+				if err != nil || report.Problem != "" {
+					b.Fatal(err, report.Problem)
 				}
 				r, err := dsar.Assemble(dsar.ReportInput{
-					Subject: "me", Rows: []dsar.SubjectRows{rows}, History: story(1, false).History, Retrievals: collector,
-					Logs: []dsar.Log{read.ReportEntry("audit")}})
+					Subject: "me", Rows: []dsar.SubjectRows{rows}, History: reportInput(1, false).History, Retrievals: collector,
+					Logs: []dsar.Log{report.ReportEntry("audit")}})
 				if err != nil {
 					b.Fatal(err)
 				}
 				b.ReportMetric((cpuTime()-cpu).Seconds()/float64(runs), "cpu-s/op")
-				b.ReportMetric(float64(read.Records), "records")
+				b.ReportMetric(float64(report.Records), "records")
 				b.ReportMetric(float64(r.Retrievals.Exact+r.Retrievals.Possible), "retrievals")
 			}
 		})
 	}
 }
 
-// cpuTime is what the process has used, which other processes do not lengthen.
+// cpuTime returns the CPU time that the process has used, which does not depend on other processes.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

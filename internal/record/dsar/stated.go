@@ -26,12 +26,12 @@ type ConsentTable struct {
 func ConsentTables(p *policy.Policy) []ConsentTable {
 	var out []ConsentTable
 	add := func(t ConsentTable) {
-		same := func(o ConsentTable) bool {
+		isSame := func(o ConsentTable) bool {
 			return o.Relation.Name == t.Relation.Name && o.PersonColumn == t.PersonColumn &&
 				o.StatusColumn == t.StatusColumn && o.ExpiryColumn == t.ExpiryColumn &&
 				o.ActiveCondition() == t.ActiveCondition()
 		}
-		if !slices.ContainsFunc(out, same) {
+		if !slices.ContainsFunc(out, isSame) {
 			out = append(out, t)
 		}
 	}

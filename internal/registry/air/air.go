@@ -28,7 +28,7 @@ type Config struct {
 	MaxMessages   int           // the number of messages within Window after which it gets the reminder
 	Window        time.Duration
 	SessionGap    time.Duration // a pause longer than this begins a new session
-	KeepFor       time.Duration // how long a session without interactions is remembered; at least Idle
+	KeepFor       time.Duration // how long a session without interactions is remembered; at least SessionGap
 	MaxSessions   int           // the largest number of sessions in memory
 	Reminder      string        // the text, with {messages} and {minutes} in place of the figures
 }
@@ -86,7 +86,7 @@ func (c Config) withDefaults() Config {
 const (
 	MaxMessages = 1000
 	MaxSessions = 10_000_000
-	MaxTimes    = 200_000_000 // the largest product of Messages and Sessions; each takes 4 bytes
+	MaxTimes    = 200_000_000 // the largest product of MaxMessages and MaxSessions; each message takes 4 bytes
 	MaxWindow   = 24 * time.Hour
 	MaxKeep     = 7 * 24 * time.Hour
 )
@@ -124,21 +124,21 @@ type SessionKey struct {
 	// agent are counted separately: it neither learns nor changes what others have recorded.
 	RecordedBy    string
 	User, Channel string
-	// RecordedByUser is set if the user's own token records the interactions. The number of such sessions is limited for
-	// each user, since anybody can invent channels.
+	// RecordedByUser is set if the user's own token records the interactions. The number of such sessions is limited
+	// for each user, since anybody can invent channels.
 	RecordedByUser bool
 }
 
 // check refuses invalid ids.
 func (k SessionKey) check() error {
-	for _, id := range []struct{ what, is string }{{"user_id", k.User}, {"channel_id", k.Channel}} {
+	for _, id := range []struct{ label, value string }{{"user_id", k.User}, {"channel_id", k.Channel}} {
 		switch {
-		case id.is == "":
-			return invalidError("%s is missing", id.what)
-		case len(id.is) > MaxIDBytes:
-			return invalidError("%s is longer than %d bytes", id.what, MaxIDBytes)
-		case !utf8.ValidString(id.is) || strings.ContainsFunc(id.is, unicode.IsControl):
-			return invalidError("%s is not plain text", id.what)
+		case id.value == "":
+			return invalidError("%s is missing", id.label)
+		case len(id.value) > MaxIDBytes:
+			return invalidError("%s is longer than %d bytes", id.label, MaxIDBytes)
+		case !utf8.ValidString(id.value) || strings.ContainsFunc(id.value, unicode.IsControl):
+			return invalidError("%s is not plain text", id.label)
 		}
 	}
 	return nil

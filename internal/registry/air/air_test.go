@@ -15,72 +15,72 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The examples are those of seeds/001; each test names its lines.
+// These tests play the examples of seeds/001; each test names its lines.
 
-var begin = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+var startTime = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-var one = SessionKey{Database: "app", User: "u1", Channel: "api_1"}
+var sessionKey = SessionKey{Database: "app", User: "u1", Channel: "api_1"}
 
-// conversation is what one user sends in one channel.
+// conversation is the messages of one user in one channel.
 type conversation struct {
-	t       *testing.T
-	tracker *Tracker
-	key     SessionKey
-	now     time.Time
-	fired   []int // the messages, from 1 on, that were answered with the reminder
-	at      []time.Duration
-	text    string
-	sent    int
+	t                *testing.T
+	tracker          *Tracker
+	key              SessionKey
+	now              time.Time
+	remindedMessages []int // the numbers of the messages, from 1 on, that were answered with the reminder
+	elapsed          []time.Duration
+	text             string
+	sentCount        int
 }
 
 func talk(t *testing.T, c Config) *conversation {
-	return &conversation{t: t, tracker: New(c), key: one, now: begin}
+	return &conversation{t: t, tracker: New(c), key: sessionKey, now: startTime}
 }
 
-// send sends n messages, the first now, and then one after each pause.
+// send sends n messages, the first one now, and waits for pause before each of the others.
 func (c *conversation) send(n int, pause time.Duration) {
 	c.t.Helper()
 	for i := range n {
 		if i > 0 {
 			c.now = c.now.Add(pause)
 		}
-		c.sent++
+		c.sentCount++
 		text, err := c.tracker.Track(c.now, c.key, "")
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		if text != "" {
 			c.text = text
-			c.fired = append(c.fired, c.sent)
-			c.at = append(c.at, c.now.Sub(begin))
+			c.remindedMessages = append(c.remindedMessages, c.sentCount)
+			c.elapsed = append(c.elapsed, c.now.Sub(startTime))
 		}
 	}
 }
 
 func (c *conversation) wait(d time.Duration) { c.now = c.now.Add(d) }
 
-// want says at which messages the reminder came, and under which trigger.
+// want checks at which messages the reminder came, and how often each trigger caused it.
 func (c *conversation) want(byTime, byMessages uint64, messages ...int) {
 	c.t.Helper()
 	counts := c.tracker.Counts(c.now)
-	if fmt.Sprint(c.fired) != fmt.Sprint(messages) || counts.RemindersByTime != byTime || counts.RemindersByMessages != byMessages {
-		c.t.Errorf("reminded at messages %v (%v), %d by time and %d by messages; want %v, %d and %d", c.fired,
-			c.at, counts.RemindersByTime, counts.RemindersByMessages, messages, byTime, byMessages)
+	if fmt.Sprint(c.remindedMessages) != fmt.Sprint(messages) || counts.RemindersByTime != byTime || counts.RemindersByMessages != byMessages {
+		c.t.Errorf("reminded at messages %v (%v), %d by time and %d by messages; want %v, %d and %d", c.remindedMessages,
+			c.elapsed, counts.RemindersByTime, counts.RemindersByMessages, messages, byTime, byMessages)
 	}
 }
 
-// "1 message/minute for 30 minutes = TRIGGER". It comes with the 20th message.
+// "1 message/minute for 30 minutes = TRIGGER". The reminder comes with the 20th message.
 // seeds/001:249-253.
 func TestOneMessageAMinute(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(31, time.Minute)
 	c.want(0, 1, 20)
-	c = talk(t, Config{MaxMessages: 100}) // and by time alone
+	c = talk(t, Config{MaxMessages: 100}) // only the time can trigger it
 	c.send(31, time.Minute)
 	c.want(1, 0, 31)
 }
 
-// :250, :251: 30 minutes from the session's start to the current message.
+// :250, :251: the reminder comes when 30 minutes have passed from the session's start to the current message.
 // seeds/001:249-253.
 func TestTimeThreshold(t *testing.T) {
 	c := talk(t, Config{})
@@ -91,14 +91,14 @@ func TestTimeThreshold(t *testing.T) {
 	c.want(1, 0, 3)
 }
 
-// :252, :283, :284, :286: more than 30 minutes idle begins a new session; 30 minutes do not.
+// :252, :283, :284, :286: after more than 30 idle minutes a new session begins; after exactly 30 it does not.
 // seeds/001:249-253, 282-287.
 func TestSessionReset(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(2, 30*time.Minute+time.Nanosecond)
 	c.send(1, 0)
 	c.want(0, 0)
-	if s, ok := c.tracker.Session(c.now, one); !ok || !s.StartedAt.Equal(c.now) || len(s.MessageTimes) != 2 {
+	if s, ok := c.tracker.Session(c.now, sessionKey); !ok || !s.StartedAt.Equal(c.now) || len(s.MessageTimes) != 2 {
 		t.Errorf("the session is %+v, %v", s, ok)
 	}
 	c = talk(t, Config{})
@@ -114,7 +114,7 @@ func TestExample2IntensiveInteraction(t *testing.T) {
 	c.want(0, 1, 20)
 }
 
-// :259 "19 messages, wait 40 minutes, 19 more = NO TRIGGER", :342-348 Example 1: in 10 minutes each.
+// :259 "19 messages, wait 40 minutes, 19 more = NO TRIGGER", :342-348 Example 1: 19 messages in 10 minutes, twice.
 // seeds/001:255-259, 342-348.
 func TestExample1HealthySpread(t *testing.T) {
 	c := talk(t, Config{})
@@ -122,12 +122,12 @@ func TestExample1HealthySpread(t *testing.T) {
 	c.wait(40 * time.Minute)
 	c.send(19, 10*time.Minute/18)
 	c.want(0, 0)
-	if c.sent != 38 {
-		t.Errorf("%d messages were sent", c.sent)
+	if c.sentCount != 38 {
+		t.Errorf("%d messages were sent", c.sentCount)
 	}
 }
 
-// :356-360 Example 3: one message every 2 minutes for 30 minutes; it comes with the message at minute 30.
+// :356-360 Example 3: one message every 2 minutes for 30 minutes; the reminder comes with the message at minute 30.
 // seeds/001:356-360.
 func TestExample3ContinuousInteraction(t *testing.T) {
 	c := talk(t, Config{})
@@ -136,39 +136,39 @@ func TestExample3ContinuousInteraction(t *testing.T) {
 	c.wait(2 * time.Minute)
 	c.send(1, 0)
 	c.want(1, 0, 16)
-	if c.at[0] != 30*time.Minute || !strings.Contains(c.text, "You've sent 15 messages in the last 30 minutes.") {
-		t.Errorf("at %v: %s", c.at, c.text)
+	if c.elapsed[0] != 30*time.Minute || !strings.Contains(c.text, "You've sent 15 messages in the last 30 minutes.") {
+		t.Errorf("at %v: %s", c.elapsed, c.text)
 	}
 }
 
-// :362-367 Example 4: one message every 6 minutes for 2 hours; at 30 minutes, and once.
+// :362-367 Example 4: one message every 6 minutes for 2 hours; the reminder comes once, at 30 minutes.
 // seeds/001:362-367.
 func TestExample4SpreadOutMessages(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(20, 6*time.Minute)
 	c.want(1, 0, 6)
-	if c.at[0] != 30*time.Minute {
-		t.Errorf("reminded after %v", c.at)
+	if c.elapsed[0] != 30*time.Minute {
+		t.Errorf("reminded after %v", c.elapsed)
 	}
 }
 
-// :256, :257: 20 messages within 30 minutes, and only those of the last 30 minutes: the window slides.
+// :256, :257: the reminder comes at 20 messages within the last 30 minutes; older messages do not count.
 // seeds/001:255-259.
 func TestSlidingWindow(t *testing.T) {
-	long := Config{ReminderAfter: 10 * time.Hour}
-	c := talk(t, long)
+	longReminderConfig := Config{ReminderAfter: 10 * time.Hour}
+	c := talk(t, longReminderConfig)
 	c.send(200, 30*time.Minute/19+time.Second) // never more than 19 in 30 minutes
 	c.want(0, 0)
-	c = talk(t, long)
+	c = talk(t, longReminderConfig)
 	c.send(10, 2*time.Minute)
-	c.wait(13 * time.Minute) // the first are 31 minutes old, 9 are in the window
+	c.wait(13 * time.Minute) // the first messages are 31 minutes old; 9 are within 30 minutes
 	c.send(10, time.Second)
 	c.want(0, 0)
 	c.send(1, 0)
 	c.want(0, 1, 21)
 }
 
-// :293: once a session; :285-286: and again in the next one.
+// :293: the reminder comes once in a session; :285-286: in the next session it comes again.
 // seeds/001:289-293.
 func TestReminderOncePerSession(t *testing.T) {
 	c := talk(t, Config{})
@@ -179,7 +179,7 @@ func TestReminderOncePerSession(t *testing.T) {
 	c.want(0, 2, 20, 120)
 }
 
-// :261-278: the text, with its figures.
+// :261-278: the reminder's text, with the session's duration and number of messages.
 // seeds/001:261-278.
 func TestReminderContent(t *testing.T) {
 	c := talk(t, Config{})
@@ -198,7 +198,7 @@ func TestReminderContent(t *testing.T) {
 	}
 }
 
-// A text of one's own has the figures where it asks for them.
+// A text from the configuration gets these numbers at its placeholders.
 // seeds/001:387-399.
 func TestReminderConfigured(t *testing.T) {
 	c := talk(t, Config{MaxMessages: 3, Window: 10 * time.Minute, Reminder: "{messages} in {minutes}, {messages}"})
@@ -208,7 +208,7 @@ func TestReminderConfigured(t *testing.T) {
 	}
 }
 
-// :243-245, :295-299: channels by their ids; a type that is given comes first.
+// :243-245, :295-299: the kind of a channel follows from its id, unless the caller gives it.
 // seeds/001:242-245, 295-299, 407-411.
 func TestChannelTypes(t *testing.T) {
 	for channel, want := range map[string]string{
@@ -216,39 +216,39 @@ func TestChannelTypes(t *testing.T) {
 		"discord_1": "discord", "discord-1": "", "cli_1": "cli", "cli-1": "cli",
 		strings.Repeat("1", 16): "", strings.Repeat("1", 17): "discord", strings.Repeat("9", 18): "discord",
 		strings.Repeat("1", 19): "discord", strings.Repeat("1", 20): "", strings.Repeat("1", 17) + "x": "",
-		strings.Repeat("١", 9): "", // 18 bytes of other digits
+		strings.Repeat("١", 9): "", // digits that are not ASCII, 18 bytes
 	} {
 		if got := ChannelType(channel); got != want {
 			t.Errorf("%q is of type %q, want %q", channel, got, want)
 		}
 	}
 	for _, c := range []struct {
-		channel, given string
-		tracked        bool
+		channel, givenType string
+		tracked            bool
 	}{
 		{"api_1", "", true}, {"api_1", "discord", false}, {"discord_1", "", false}, {"discord_1", "api", true},
 		{"cli_1", "", false}, {"whatever", "", false}, {"whatever", "api", true}, {"api_1", "unheard-of", false},
 	} {
 		tracker := New(Config{MaxMessages: 1})
-		text, err := tracker.Track(begin, SessionKey{User: "u", Channel: c.channel}, c.given)
-		if err != nil || (text != "") != c.tracked || (tracker.Counts(begin).Interactions == 1) != c.tracked {
-			t.Errorf("%q of type %q: %q, %v", c.channel, c.given, text, err)
+		text, err := tracker.Track(startTime, SessionKey{User: "u", Channel: c.channel}, c.givenType)
+		if err != nil || (text != "") != c.tracked || (tracker.Counts(startTime).Interactions == 1) != c.tracked {
+			t.Errorf("%q of type %q: %q, %v", c.channel, c.givenType, text, err)
 		}
 	}
 }
 
-// :287, :390: sessions go after one hour without anything, whether anybody comes or not.
+// :287, :390: a session is removed after an hour without messages, even if no other message arrives.
 // seeds/001:282-287, 378-383.
 func TestCleanup(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(5, time.Minute)
 	c.wait(time.Hour - time.Nanosecond)
 	c.tracker.RemoveIdleSessions(c.now)
-	if _, ok := c.tracker.Session(c.now, one); !ok {
+	if _, ok := c.tracker.Session(c.now, sessionKey); !ok {
 		t.Error("the session is gone before its hour")
 	}
 	c.wait(time.Nanosecond)
-	if _, ok := c.tracker.Session(c.now, one); ok {
+	if _, ok := c.tracker.Session(c.now, sessionKey); ok {
 		t.Error("the session is there after its hour")
 	}
 	c.tracker.RemoveIdleSessions(c.now)
@@ -257,36 +257,36 @@ func TestCleanup(t *testing.T) {
 	}
 }
 
-// :290-293 what a session's state is; :380 end_session, :382 get_session_info.
+// :290-293 the state of a session; :380 end_session, :382 get_session_info.
 // seeds/001:378-383.
 func TestSessionInfoAndEnd(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(3, time.Minute)
-	s, ok := c.tracker.Session(c.now, one)
-	if !ok || !s.StartedAt.Equal(begin) || !s.LastInteraction.Equal(begin.Add(2*time.Minute)) || s.IsReminded ||
-		len(s.MessageTimes) != 3 || !s.MessageTimes[0].Equal(begin) || !s.MessageTimes[2].Equal(begin.Add(2*time.Minute)) {
+	s, ok := c.tracker.Session(c.now, sessionKey)
+	if !ok || !s.StartedAt.Equal(startTime) || !s.LastInteraction.Equal(startTime.Add(2*time.Minute)) || s.IsReminded ||
+		len(s.MessageTimes) != 3 || !s.MessageTimes[0].Equal(startTime) || !s.MessageTimes[2].Equal(startTime.Add(2*time.Minute)) {
 		t.Errorf("the session is %+v, %v", s, ok)
 	}
-	if !c.tracker.EndSession(c.now, one) || c.tracker.EndSession(c.now, one) {
+	if !c.tracker.EndSession(c.now, sessionKey) || c.tracker.EndSession(c.now, sessionKey) {
 		t.Error("a session ends once")
 	}
-	if _, ok := c.tracker.Session(c.now, one); ok {
+	if _, ok := c.tracker.Session(c.now, sessionKey); ok {
 		t.Error("a session that was ended is there")
 	}
 	c.send(19, time.Second)
 	c.want(0, 0)
 	c.send(1, 0)
 	c.want(0, 1, 23)
-	if s, _ := c.tracker.Session(c.now, one); !s.IsReminded {
+	if s, _ := c.tracker.Session(c.now, sessionKey); !s.IsReminded {
 		t.Error("the session does not know that it was reminded")
 	}
 }
 
-// :333-338: what is counted; a reminder counts under one trigger, time first.
+// :333-338: the counters; a reminder counts for one trigger only, and time comes first.
 // seeds/001:330-338, 378-383.
 func TestCounts(t *testing.T) {
 	c := talk(t, Config{MaxMessages: 2, ReminderAfter: time.Minute})
-	c.send(2, time.Minute) // both thresholds at once
+	c.send(2, time.Minute) // it reaches both thresholds at once
 	c.want(1, 0, 2)
 	c.key.User = "u2"
 	c.send(2, time.Second)
@@ -298,27 +298,28 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// :405, :409: per user and channel; nothing is added up over channels, users, databases or who records.
+// :405, :409: each user and channel has sessions of its own. Messages are not added up over channels, users, databases
+// or callers that record them.
 // seeds/001:401-405, 407-411.
 func TestSessionsAreSeparate(t *testing.T) {
 	tracker := New(Config{})
 	keys := []SessionKey{
-		one, {Database: "app", User: "u1", Channel: "api_2"}, {Database: "app", User: "u2", Channel: "api_1"},
+		sessionKey, {Database: "app", User: "u1", Channel: "api_2"}, {Database: "app", User: "u2", Channel: "api_1"},
 		{Database: "other", User: "u1", Channel: "api_1"},
 		{Database: "app", RecordedBy: "assistant", User: "u1", Channel: "api_1"},
 		{Database: "ap", User: "pu1", Channel: "api_1"}, {Database: "app", User: "u1a", Channel: "pi_1"},
 	}
 	for range 19 {
 		for _, k := range keys {
-			if text, err := tracker.Track(begin, k, APIChannel); text != "" || err != nil {
+			if text, err := tracker.Track(startTime, k, APIChannel); text != "" || err != nil {
 				t.Fatalf("%+v: %q, %v", k, text, err)
 			}
 		}
 	}
-	if text, _ := tracker.Track(begin, keys[4], ""); text == "" {
+	if text, _ := tracker.Track(startTime, keys[4], ""); text == "" {
 		t.Error("an agent's own recording has no reminder")
 	}
-	if text, _ := tracker.ReminderOfSession(begin, one); text != "" {
+	if text, _ := tracker.ReminderOfSession(startTime, sessionKey); text != "" {
 		t.Error("the reminder of one session is another's")
 	}
 }
@@ -329,38 +330,39 @@ func TestIDs(t *testing.T) {
 		{Channel: "api_1"}, {User: "u"}, {User: "u\x00", Channel: "api_1"}, {User: "u\xff", Channel: "api_1"},
 		{User: "u", Channel: "api_" + strings.Repeat("x", MaxIDBytes)}, {User: "u\n", Channel: "api_1"},
 	} {
-		_, err := tracker.Track(begin, k, "")
+		_, err := tracker.Track(startTime, k, "")
 		var e *sqlstate.Error
 		if !errors.As(err, &e) || e.Code != sqlstate.ConsentValidation || strings.Contains(e.Error(), k.User+k.Channel) {
 			t.Errorf("%+v: %v", k, err)
 		}
 	}
-	if c := tracker.Counts(begin); c != (Counts{}) {
+	if c := tracker.Counts(startTime); c != (Counts{}) {
 		t.Errorf("counted %+v", c)
 	}
 }
 
-// Time does not go back: a clock that does changes nothing but that nothing passes.
+// If the clock goes back, no time passes until it has caught up. Nothing else changes.
 func TestClockGoesBack(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(2, 10*time.Minute)
 	c.wait(-time.Hour)
 	c.send(1, 0)
-	if s, _ := c.tracker.Session(c.now, one); len(s.MessageTimes) != 3 || !s.LastInteraction.Equal(begin.Add(10*time.Minute)) {
+	if s, _ := c.tracker.Session(c.now, sessionKey); len(s.MessageTimes) != 3 || !s.LastInteraction.Equal(startTime.Add(10*time.Minute)) {
 		t.Errorf("the session is %+v", s)
 	}
 }
 
-// Where there is no room a session that still counts stays, and who comes is told. What is idle makes room.
+// If there is no room for another session, active sessions stay and the caller gets an error. Idle sessions are removed
+// to make room.
 func TestSessionsInMemoryAreBounded(t *testing.T) {
 	tracker := New(Config{MaxSessions: 3})
 	key := func(n int) SessionKey { return SessionKey{User: fmt.Sprint("u", n), Channel: "api_1"} }
 	for n := range 3 {
-		if _, err := tracker.Track(begin.Add(time.Duration(n)*time.Minute), key(n), ""); err != nil {
+		if _, err := tracker.Track(startTime.Add(time.Duration(n)*time.Minute), key(n), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	now := begin.Add(30 * time.Minute) // the first has been idle for 30 minutes: it still counts
+	now := startTime.Add(30 * time.Minute) // the first session has been idle for exactly 30 minutes, so it is still active
 	_, err := tracker.Track(now, key(3), "")
 	var e *sqlstate.Error
 	if !errors.As(err, &e) || e.Code != sqlstate.LimitExceeded {
@@ -386,35 +388,36 @@ func TestSessionsInMemoryAreBounded(t *testing.T) {
 	}
 }
 
-// An agent's recordings take a part of the room and no more.
+// The sessions that one agent records may take only a part of the room.
 func TestAgentShare(t *testing.T) {
 	tracker := New(Config{MaxSessions: 20})
 	refused := 0
 	for n := range 20 {
-		if _, err := tracker.Track(begin, SessionKey{RecordedBy: "a", User: fmt.Sprint(n), Channel: "api_1"}, ""); err != nil {
+		if _, err := tracker.Track(startTime, SessionKey{RecordedBy: "a", User: fmt.Sprint(n), Channel: "api_1"}, ""); err != nil {
 			refused++
 		}
 	}
 	if refused != 18 {
 		t.Errorf("%d of 20 were refused", refused)
 	}
-	if _, err := tracker.Track(begin, SessionKey{RecordedBy: "b", User: "1", Channel: "api_1"}, ""); err != nil {
+	if _, err := tracker.Track(startTime, SessionKey{RecordedBy: "b", User: "1", Channel: "api_1"}, ""); err != nil {
 		t.Error(err)
 	}
-	if !tracker.EndSession(begin, SessionKey{RecordedBy: "a", User: "0", Channel: "api_1"}) {
+	if !tracker.EndSession(startTime, SessionKey{RecordedBy: "a", User: "0", Channel: "api_1"}) {
 		t.Error("no session to end")
 	}
-	if _, err := tracker.Track(begin, SessionKey{RecordedBy: "a", User: "new", Channel: "api_1"}, ""); err != nil {
+	if _, err := tracker.Track(startTime, SessionKey{RecordedBy: "a", User: "new", Channel: "api_1"}, ""); err != nil {
 		t.Error(err)
 	}
 }
 
-// A user who names ever more channels takes no room that others need.
+// A user who uses ever more channels can fill only a limited number of sessions, so that room is left for others.
 func TestUsersOwnSessionsAreBounded(t *testing.T) {
 	tracker := New(Config{MaxSessions: 100_000, MaxMessages: 1})
-	startedAt := func(user string, self bool) (n int) {
+	startedAt := func(user string, recordedByUser bool) (n int) {
 		for i := range 2 * maxSessionsByUserToken {
-			if _, err := tracker.Track(begin, SessionKey{User: user, Channel: fmt.Sprint("api_", i), RecordedByUser: self}, ""); err == nil {
+			if _, err := tracker.Track(startTime, SessionKey{User: user, Channel: fmt.Sprint("api_", i), RecordedByUser: recordedByUser},
+				""); err == nil {
 				n++
 			}
 		}
@@ -423,53 +426,54 @@ func TestUsersOwnSessionsAreBounded(t *testing.T) {
 	if n := startedAt("u1", true); n != maxSessionsByUserToken {
 		t.Errorf("u1 has begun %d sessions", n)
 	}
-	// What the application tells of is no user's to make up; and other users have theirs.
+	// Sessions that the application records do not have this limit, since a user cannot invent them. Each user has a
+	// limit of their own.
 	if n := startedAt("u2", false); n != 2*maxSessionsByUserToken {
 		t.Errorf("of u2 %d sessions were told", n)
 	}
 	if n := startedAt("u3", true); n != maxSessionsByUserToken {
 		t.Errorf("u3 has begun %d sessions", n)
 	}
-	// Those that are there go on, and what has ended makes room.
-	if _, err := tracker.Track(begin, SessionKey{User: "u1", Channel: "api_0", RecordedByUser: true}, ""); err != nil {
+	// A user at the limit can continue a session. An ended session makes room for a new one.
+	if _, err := tracker.Track(startTime, SessionKey{User: "u1", Channel: "api_0", RecordedByUser: true}, ""); err != nil {
 		t.Error(err)
 	}
-	if !tracker.EndSession(begin, SessionKey{User: "u1", Channel: "api_0", RecordedByUser: true}) {
+	if !tracker.EndSession(startTime, SessionKey{User: "u1", Channel: "api_0", RecordedByUser: true}) {
 		t.Error("no session to end")
 	}
-	if _, err := tracker.Track(begin, SessionKey{User: "u1", Channel: "api_new", RecordedByUser: true}, ""); err != nil {
+	if _, err := tracker.Track(startTime, SessionKey{User: "u1", Channel: "api_new", RecordedByUser: true}, ""); err != nil {
 		t.Error(err)
 	}
-	tracker.RemoveIdleSessions(begin.Add(2 * time.Hour))
+	tracker.RemoveIdleSessions(startTime.Add(2 * time.Hour))
 	if n := startedAt("u1", true); n != maxSessionsByUserToken {
 		t.Errorf("two hours later u1 has begun %d sessions", n)
 	}
 }
 
-// Due tells a reminder until its session is over.
+// ReminderOfSession returns the reminder from when it was given until its session is over.
 func TestReminderOfSession(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(19, time.Second)
-	if text, _ := c.tracker.ReminderOfSession(c.now, one); text != "" || c.tracker.RemindersGiven() != 0 {
+	if text, _ := c.tracker.ReminderOfSession(c.now, sessionKey); text != "" || c.tracker.RemindersGiven() != 0 {
 		t.Error("due before it was given")
 	}
 	c.send(1, 0)
 	c.send(3, time.Minute)
-	text, since := c.tracker.ReminderOfSession(c.now, one)
-	if text != c.text || !since.Equal(begin) || c.tracker.RemindersGiven() != 1 {
+	text, since := c.tracker.ReminderOfSession(c.now, sessionKey)
+	if text != c.text || !since.Equal(startTime) || c.tracker.RemindersGiven() != 1 {
 		t.Errorf("due: %q, %v", text, since)
 	}
-	if text, _ := c.tracker.ReminderOfSession(c.now.Add(31*time.Minute), one); text != "" {
+	if text, _ := c.tracker.ReminderOfSession(c.now.Add(31*time.Minute), sessionKey); text != "" {
 		t.Error("due after the session")
 	}
 }
 
-// Who may record and read what.
+// Caller.SessionKey returns for whom a caller may record and read sessions; for others it is refused.
 func TestCaller(t *testing.T) {
 	for _, c := range []struct {
-		caller Caller
-		by     string
-		ok     bool
+		caller     Caller
+		recordedBy string
+		ok         bool
 	}{
 		{Caller{Role: "subject", Subject: "u1", Database: "d"}, "", true},
 		{Caller{Role: "subject", Subject: "u2", Database: "d"}, "", false},
@@ -482,7 +486,7 @@ func TestCaller(t *testing.T) {
 		{Caller{}, "", false},
 	} {
 		k, err := c.caller.SessionKey("u1", "api_1")
-		if (err == nil) != c.ok || c.ok && k != (SessionKey{Database: "d", RecordedBy: c.by, User: "u1", Channel: "api_1",
+		if (err == nil) != c.ok || c.ok && k != (SessionKey{Database: "d", RecordedBy: c.recordedBy, User: "u1", Channel: "api_1",
 			RecordedByUser: c.caller.Role == "subject"}) {
 			t.Errorf("%+v: %+v, %v", c.caller, k, err)
 		}
@@ -494,13 +498,13 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// model is a session as the seed's text has it: all times are kept (seeds/001:292).
+// model is a session as the seed describes it: it stores the times of all messages (seeds/001:292).
 type model struct {
 	times    []time.Duration
 	reminded bool
 }
 
-// The tracker does what a plain reading of the seed does, whatever is sent when.
+// For random messages, the tracker gives the same results as a simple implementation of the seed's text.
 // seeds/001:289-293.
 func TestTrackerAgreesWithModel(t *testing.T) {
 	property.Check(t, func(r *rapid.T) {
@@ -511,61 +515,63 @@ func TestTrackerAgreesWithModel(t *testing.T) {
 		}
 		c.KeepFor = max(c.SessionGap, time.Duration(rapid.IntRange(1, 120).Draw(r, "keep"))*time.Minute)
 		tracker, models := New(c), map[SessionKey]*model{}
-		tracker.RemoveIdleSessions(begin)
-		at, clock := time.Duration(0), time.Duration(0)
-		if rapid.Bool().Draw(r, "late") { // near where milliseconds begin again
-			at = 1<<32*time.Millisecond - time.Hour
-			clock = at
-			tracker.RemoveIdleSessions(begin.Add(clock))
+		tracker.RemoveIdleSessions(startTime)
+		elapsed, clock := time.Duration(0), time.Duration(0)
+		if rapid.Bool().Draw(r, "late") { // times close to where the stored milliseconds overflow
+			elapsed = 1<<32*time.Millisecond - time.Hour
+			clock = elapsed
+			tracker.RemoveIdleSessions(startTime.Add(clock))
 		}
 		for range rapid.IntRange(1, 80).Draw(r, "n") {
 			clock += time.Duration(rapid.IntRange(0, 20).Draw(r, "pause")*rapid.SampledFrom([]int{1, 1, 1, 5}).Draw(r, "times")) * time.Minute
 			if rapid.IntRange(0, 9).Draw(r, "back") == 0 {
 				clock -= time.Duration(rapid.IntRange(1, 90).Draw(r, "by")) * time.Minute
 			}
-			at = max(at, clock) // time stands still until the clock is there again
+			elapsed = max(elapsed, clock) // the tracker's time waits until the clock has caught up
 			k := SessionKey{User: rapid.SampledFrom([]string{"a", "b"}).Draw(r, "user"), Channel: "api_1"}
 			if rapid.IntRange(0, 20).Draw(r, "end") == 0 {
 				_, exists := models[k]
-				exists = exists && at-models[k].times[len(models[k].times)-1] < c.KeepFor
+				exists = exists && elapsed-models[k].times[len(models[k].times)-1] < c.KeepFor
 				if exists || c.KeepFor > c.SessionGap { // at Keep = Idle itself it still counts
-					if got := tracker.EndSession(begin.Add(clock), k); got != exists {
+					if got := tracker.EndSession(startTime.Add(clock), k); got != exists {
 						r.Fatalf("ended: %v, want %v", got, exists)
 					}
 					delete(models, k)
 				} else {
-					tracker.RemoveIdleSessions(begin.Add(clock))
+					tracker.RemoveIdleSessions(startTime.Add(clock))
 				}
 				continue
 			}
 			m := models[k]
-			if m == nil || at-m.times[len(m.times)-1] > c.SessionGap || c.KeepFor > c.SessionGap && at-m.times[len(m.times)-1] >= c.KeepFor {
+			if m == nil || elapsed-m.times[len(m.times)-1] > c.SessionGap || c.KeepFor > c.SessionGap &&
+				elapsed-m.times[len(m.times)-1] >= c.KeepFor {
 				m = &model{}
 				models[k] = m
 			}
-			m.times = append(m.times, at)
-			recent := 0
-			for _, then := range m.times {
-				if at-then < c.Window {
-					recent++
+			m.times = append(m.times, elapsed)
+			recentCount := 0
+			for _, messageTime := range m.times {
+				if elapsed-messageTime < c.Window {
+					recentCount++
 				}
 			}
-			due := !m.reminded && (at-m.times[0] >= c.ReminderAfter || recent >= c.MaxMessages)
-			m.reminded = m.reminded || due
-			text, err := tracker.Track(begin.Add(clock), k, "")
-			if err != nil || (text != "") != due {
-				r.Fatalf("at %v: %q, %v; want a reminder: %v", at, text, err, due)
+			isDue := !m.reminded && (elapsed-m.times[0] >= c.ReminderAfter || recentCount >= c.MaxMessages)
+			m.reminded = m.reminded || isDue
+			text, err := tracker.Track(startTime.Add(clock), k, "")
+			if err != nil || (text != "") != isDue {
+				r.Fatalf("at %v: %q, %v; want a reminder: %v", elapsed, text, err, isDue)
 			}
-			s, _ := tracker.Session(begin.Add(clock), k)
-			if want := min(recent, c.MaxMessages); len(s.MessageTimes) != want || s.IsReminded != m.reminded || s.LastInteraction.Sub(begin) != at {
-				r.Fatalf("at %v: %+v, want %d messages", at, s, want)
+			s, _ := tracker.Session(startTime.Add(clock), k)
+			if want := min(recentCount, c.MaxMessages); len(s.MessageTimes) != want || s.IsReminded != m.reminded ||
+				s.LastInteraction.Sub(startTime) != elapsed {
+				r.Fatalf("at %v: %+v, want %d messages", elapsed, s, want)
 			}
 		}
 	})
 }
 
-// A million users take no more memory than the page says, and those of the next hours take over theirs. "Memory-Only",
-// seeds/001:410.
+// The sessions of a million users take no more memory than docs/reference/air.md says. Later users use the same memory
+// again. "Memory-Only", seeds/001:410.
 func TestMillionUsers(t *testing.T) {
 	users := 1_000_000
 	if tier.Quick() {
@@ -573,7 +579,7 @@ func TestMillionUsers(t *testing.T) {
 	}
 	before := heap()
 	tracker := New(Config{MaxSessions: users})
-	now := begin
+	now := startTime
 	for hour := range 2 {
 		for i := range users {
 			now = now.Add(100 * time.Microsecond)
@@ -582,9 +588,9 @@ func TestMillionUsers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		held := float64(heap()-before) / float64(users)
-		if c := tracker.Counts(now); c.ActiveSessions != users || held > 220 {
-			t.Errorf("hour %d: %d sessions, %.0f bytes each", hour, c.ActiveSessions, held)
+		bytesPerUser := float64(heap()-before) / float64(users)
+		if c := tracker.Counts(now); c.ActiveSessions != users || bytesPerUser > 220 {
+			t.Errorf("hour %d: %d sessions, %.0f bytes each", hour, c.ActiveSessions, bytesPerUser)
 		}
 		if _, err := tracker.Track(now, SessionKey{Database: "app", User: "one more", Channel: "api_0"}, ""); err == nil {
 			t.Errorf("hour %d: there is room for one more", hour)
@@ -595,19 +601,19 @@ func TestMillionUsers(t *testing.T) {
 	if c := tracker.Counts(now); c.ActiveSessions != 0 {
 		t.Errorf("%d sessions are left", c.ActiveSessions)
 	}
-	if left := heap(); left > before+10<<20 {
-		t.Errorf("%d bytes are left", left-before)
+	if remainingBytes := heap(); remainingBytes > before+10<<20 {
+		t.Errorf("%d bytes are left", remainingBytes-before)
 	}
 	runtime.KeepAlive(tracker)
 }
 
-// What a million users take.
+// BenchmarkMillionUsers measures the memory that a million users take.
 func BenchmarkMillionUsers(b *testing.B) {
 	const users = 1_000_000
 	for b.Loop() {
 		before := heap()
 		tracker := New(Config{})
-		now := begin
+		now := startTime
 		for i := range 3 * users {
 			now = now.Add(100 * time.Microsecond)
 			k := SessionKey{Database: "app", User: fmt.Sprintf("user-%08d", i%users), Channel: "api_0"}
@@ -615,17 +621,17 @@ func BenchmarkMillionUsers(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		held := heap() - before
+		heldBytes := heap() - before
 		if c := tracker.Counts(now); c.ActiveSessions != users {
 			b.Fatalf("%d sessions", c.ActiveSessions)
 		}
-		b.ReportMetric(float64(held)/users, "bytes/user")
+		b.ReportMetric(float64(heldBytes)/users, "bytes/user")
 		now = now.Add(2 * time.Hour)
-		over := time.Now()
-		if _, err := tracker.Track(now, one, ""); err != nil {
+		removalStart := time.Now()
+		if _, err := tracker.Track(now, sessionKey, ""); err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(time.Since(over).Milliseconds()), "ms/all-over")
+		b.ReportMetric(float64(time.Since(removalStart).Milliseconds()), "ms/all-over")
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// docs/reference/air.md has the text.
+// docs/reference/air.md contains the text of the reminder.
 func TestDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/air.md")
 	if err != nil {

@@ -7,7 +7,7 @@ type slot int32
 
 const noSlot slot = -1
 
-// session is a session in a store.
+// session is a session in a sessionStore.
 type session struct {
 	key                         keyDigest
 	started, lastInteraction    time.Duration
@@ -57,7 +57,7 @@ func (s *sessionStore) takeSlot() slot {
 	return slot(s.usedSlots - 1)
 }
 
-// freeSlot frees a slot and clears its contents.
+// freeSlot makes a slot available again and clears its contents.
 func (s *sessionStore) freeSlot(id slot) {
 	*s.sessionAt(id) = session{}
 	clear(s.ring(id))
@@ -67,25 +67,25 @@ func (s *sessionStore) freeSlot(id slot) {
 func milliseconds(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
 
 // addTime writes a time into the ring of a session, over the oldest one if it is full. It returns how many times are
-// within the window that ends now. A time exactly as old as the window is outside.
+// within the window that ends now. A time exactly as old as the window does not count.
 func (s *sessionStore) addTime(id slot, at, window time.Duration) int {
-	one, ring := s.sessionAt(id), s.ring(id)
+	entry, ring := s.sessionAt(id), s.ring(id)
 	now := milliseconds(at)
-	for one.usedPositions > 0 && millisecondsBetween(now, ring[s.ringPosition(one, 0)]) >= window {
-		one.usedPositions--
+	for entry.usedPositions > 0 && millisecondsBetween(now, ring[s.ringPosition(entry, 0)]) >= window {
+		entry.usedPositions--
 	}
-	ring[one.nextPosition] = now
-	one.nextPosition = uint16((int(one.nextPosition) + 1) % s.ringSize)
-	one.usedPositions = min(one.usedPositions+1, uint16(s.ringSize))
-	return int(one.usedPositions)
+	ring[entry.nextPosition] = now
+	entry.nextPosition = uint16((int(entry.nextPosition) + 1) % s.ringSize)
+	entry.usedPositions = min(entry.usedPositions+1, uint16(s.ringSize))
+	return int(entry.usedPositions)
 }
 
 // messageTimes returns the times of a session within the window that ends at the given time, oldest first.
 func (s *sessionStore) messageTimes(id slot, at, window time.Duration) []time.Duration {
-	one, ring, now := s.sessionAt(id), s.ring(id), milliseconds(at)
+	entry, ring, now := s.sessionAt(id), s.ring(id), milliseconds(at)
 	var out []time.Duration
-	for i := range int(one.usedPositions) {
-		if a := millisecondsBetween(now, ring[s.ringPosition(one, i)]); a < window {
+	for i := range int(entry.usedPositions) {
+		if a := millisecondsBetween(now, ring[s.ringPosition(entry, i)]); a < window {
 			out = append(out, at-a)
 		}
 	}
@@ -93,8 +93,8 @@ func (s *sessionStore) messageTimes(id slot, at, window time.Duration) []time.Du
 }
 
 // ringPosition returns the position in the ring of the n-th used time.
-func (s *sessionStore) ringPosition(one *session, n int) int {
-	return (int(one.nextPosition) - int(one.usedPositions) + n + s.ringSize) % s.ringSize
+func (s *sessionStore) ringPosition(entry *session, n int) int {
+	return (int(entry.nextPosition) - int(entry.usedPositions) + n + s.ringSize) % s.ringSize
 }
 
 func millisecondsBetween(now, earlier uint32) time.Duration {

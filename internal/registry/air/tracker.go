@@ -40,8 +40,8 @@ type keyDigest [16]byte
 // as many channels; a user who invents channels only takes room from the few users with the same counter.
 const maxSessionsByUserToken = 1000
 
-// agentShareDivisor says that the sessions of one agent may take one part in agentShareDivisor of the room, so that
-// agents cannot crowd out the application.
+// agentShareDivisor limits the sessions of one agent to 1/agentShareDivisor of MaxSessions, so that no agent can fill
+// the memory that the application needs.
 const agentShareDivisor = 10
 
 // New makes an empty tracker.
@@ -120,8 +120,8 @@ func (t *Tracker) addInteraction(id slot, at time.Duration) string {
 func (t *Tracker) beginSession(d keyDigest, k SessionKey, at time.Duration) (slot, bool) {
 	shareIndex, user := t.shareIndex(k), uint16(0)
 	if k.RecordedByUser {
-		place := t.digestOf(SessionKey{Database: k.Database, User: k.User})
-		user = binary.BigEndian.Uint16(place[:])
+		userDigest := t.digestOf(SessionKey{Database: k.Database, User: k.User})
+		user = binary.BigEndian.Uint16(userDigest[:])
 	}
 	share := max(1, t.config.MaxSessions/agentShareDivisor)
 	room := func() bool {
@@ -256,10 +256,10 @@ func (t *Tracker) advanceClock(now time.Time) time.Duration {
 
 // removeIdle removes the sessions that have been idle for longer than the given time; a session that was idle for
 // exactly that long is still active.
-func (t *Tracker) removeIdle(idle time.Duration) {
+func (t *Tracker) removeIdle(idleTime time.Duration) {
 	for t.oldestSlot != noSlot {
 		pause := t.now - t.sessions.sessionAt(t.oldestSlot).lastInteraction
-		if pause < idle || pause == t.config.SessionGap {
+		if pause < idleTime || pause == t.config.SessionGap {
 			break
 		}
 		t.remove(t.oldestSlot)

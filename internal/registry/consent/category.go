@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Categories and purposes are trees: research/medical is below research. Consent to a node includes all nodes below it,
-// and none beside or above it.
+// Categories and purposes form trees: research/medical is below research. Consent to a category includes those below
+// it, and neither its parent nor its siblings.
 
 var pathPattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 

@@ -59,8 +59,8 @@ type Command struct {
 	Reason    string
 	Evidence  string
 
-	// RequestKey is a key that the caller chooses: a command that is repeated with the same key is carried out only once.
-	// "": there is none.
+	// RequestKey is a key that the caller chooses: a command that is repeated with the same key is carried out only
+	// once. "": there is none.
 	RequestKey string `json:"Request"`
 }
 
@@ -88,8 +88,9 @@ var scopePattern = regexp.MustCompile(`^(table|row|ctx):.`)
 // spaces.
 func (c Command) Check() error {
 	k := c.Key()
-	for _, id := range []struct{ what, value string }{{"subject", k.Subject}, {"grantee", k.Grantee}, {"scope", k.Scope}} {
-		if err := checkID(id.what, id.value); err != nil {
+	for _, id := range []struct{ label, value string }{{"subject", k.Subject}, {"grantee", k.Grantee},
+		{"scope", k.Scope}} {
+		if err := checkID(id.label, id.value); err != nil {
 			return err
 		}
 	}
@@ -113,13 +114,13 @@ func (c Command) Check() error {
 	case c.Duration > 100*365*day:
 		return newValidationError("a consent cannot last more than 100 years: leave the duration out if it does not expire")
 	}
-	for _, text := range []struct{ what, value string }{
+	for _, text := range []struct{ label, value string }{
 		{"reason", c.Reason}, {"evidence", c.Evidence}, {"key of the request", c.RequestKey}, {"channel", c.Interface}} {
 		switch {
 		case !utf8.ValidString(text.value) || strings.ContainsRune(text.value, 0):
-			return newValidationError("the %s is not UTF-8 text", text.what)
+			return newValidationError("the %s is not UTF-8 text", text.label)
 		case len(text.value) > maxTextBytes:
-			return newValidationError("the %s is longer than %d bytes", text.what, maxTextBytes)
+			return newValidationError("the %s is longer than %d bytes", text.label, maxTextBytes)
 		}
 	}
 	if err := checkPaths("category", c.Categories); err != nil {

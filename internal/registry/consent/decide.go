@@ -9,7 +9,7 @@ import (
 // Situation is the state before a command, as far as the decision depends on it.
 type Situation struct {
 	Consent *Consent // the present consent; nil: nothing was recorded for the command's key
-	// the command's party is a guardian of the subject; for Appoint and Dismiss, the named party is
+	// the caller is a guardian of the subject; for ActionAppoint and ActionDismiss, the named guardian is one already
 	IsGuardian       bool
 	PartnershipAsker Party // the party that asked for the pending partnership
 }
@@ -21,8 +21,8 @@ type Step struct {
 	RecordedBy Party // the party that makes the record: the system, for effects of time
 }
 
-// Decide returns the records that a command makes, in order; none if nothing has to change. Erase concerns all consents
-// of a subject: the store calls Decide with Revoke for each and then records the erasure.
+// Decide returns the records that a command makes, in order; none if nothing has to change. ActionErase concerns all
+// consents of a subject: the registry calls Decide with ActionRevoke for each, and then records the erasure.
 func Decide(s Settings, now time.Time, before Situation, command Command) ([]Step, error) {
 	if err := command.Check(); err != nil {
 		return nil, err

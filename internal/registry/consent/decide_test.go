@@ -14,16 +14,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/property"
 )
 
-var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var startTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func subject(id string) Party { return Party{RoleSubject, id} }
 
-// history plays commands at times and returns what holds.
+// history executes commands at given times, and has the resulting consent.
 type history struct {
 	t        testing.TB
 	settings Settings
 	now      time.Time
-	at       *Consent
+	consent  *Consent
 	asker    Party
 	events   []Event
 }
@@ -35,10 +35,10 @@ func (h *history) do(command Command) error {
 	if command.Caller.Role == "" {
 		command.Caller = subject(command.Subject)
 	}
-	steps, err := Decide(h.settings, h.now, Situation{Consent: h.at, PartnershipAsker: h.asker}, command)
+	steps, err := Decide(h.settings, h.now, Situation{Consent: h.consent, PartnershipAsker: h.asker}, command)
 	for _, s := range steps {
 		after := s.Consent
-		h.at = &after
+		h.consent = &after
 		h.events = append(h.events, s.Event)
 		if s.Event == EventRequested {
 			h.asker = command.Caller
@@ -56,7 +56,7 @@ func (h *history) must(c Command) {
 
 func (h *history) later(d time.Duration) *history { h.now = h.now.Add(d); return h }
 
-func begin(t testing.TB) *history { return &history{t: t, now: began} }
+func begin(t testing.TB) *history { return &history{t: t, now: startTime} }
 
 var agent = Party{RoleAgent, "chat"}
 
@@ -68,7 +68,7 @@ func partnered(t testing.TB) *history {
 	return h
 }
 
-// "Downgrade Protocol", and SYSTEMS.md 2 d: the moves there are, and no other.
+// "Downgrade Protocol", and SYSTEMS.md 2 d: between streams, only these moves are possible.
 // seeds/001:81-85.
 func TestMovesBetweenStreams(t *testing.T) {
 	start := map[Stream]func() *history{
@@ -84,17 +84,18 @@ func TestMovesBetweenStreams(t *testing.T) {
 			return h
 		},
 	}
-	may := map[[2]Stream]bool{{StreamPartnered, StreamTemporary}: true, {StreamPartnered, StreamAnonymous}: true, {StreamTemporary, StreamAnonymous}: true}
-	for from, make := range start {
-		for _, to := range append(Streams, "OTHER", "") {
+	isAllowedMove := map[[2]Stream]bool{{StreamPartnered, StreamTemporary}: true, {StreamPartnered, StreamAnonymous}: true,
+		{StreamTemporary, StreamAnonymous}: true}
+	for fromStream, make := range start {
+		for _, toStream := range append(Streams, "OTHER", "") {
 			h := make()
-			err := h.do(Command{Action: ActionDegrade, Stream: to})
-			if may[[2]Stream{from, to}] {
-				if err != nil || h.at.Stream != to || h.at.State != StateGiven {
-					t.Errorf("%s to %s: %v %+v", from, to, err, h.at)
+			err := h.do(Command{Action: ActionDegrade, Stream: toStream})
+			if isAllowedMove[[2]Stream{fromStream, toStream}] {
+				if err != nil || h.consent.Stream != toStream || h.consent.State != StateGiven {
+					t.Errorf("%s to %s: %v %+v", fromStream, toStream, err, h.consent)
 				}
 			} else if !errors.As(err, new(*ValidationError)) {
-				t.Errorf("%s to %q: %v, want a ValidationError", from, to, err)
+				t.Errorf("%s to %q: %v, want a ValidationError", fromStream, toStream, err)
 			}
 		}
 	}
@@ -104,131 +105,136 @@ func TestMovesBetweenStreams(t *testing.T) {
 	}
 }
 
-// "Consent Streams": durations and categories.
+// "Consent Streams": the duration and the categories of each stream.
 // seeds/001:23-28, 30-35, 37-41, 230-233.
 func TestStreams(t *testing.T) {
 	h := begin(t)
 	h.must(Command{Action: ActionInteract})
-	if want := began.Add(14 * day); !h.at.ExpiresAt.Equal(want) || !slices.Equal(h.at.Categories, []string{CategoryEssential}) {
-		t.Errorf("%+v", h.at)
+	if want := startTime.Add(14 * day); !h.consent.ExpiresAt.Equal(want) || !slices.Equal(h.consent.Categories, []string{CategoryEssential}) {
+		t.Errorf("%+v", h.consent)
 	}
 	h.later(5 * day).must(Command{Action: ActionInteract})
-	if want := began.Add(19 * day); !h.at.ExpiresAt.Equal(want) || !h.at.GivenAt.Equal(began) || h.events[1] != EventRenewed {
-		t.Errorf("%+v %v", h.at, h.events)
+	if want := startTime.Add(19 * day); !h.consent.ExpiresAt.Equal(want) || !h.consent.GivenAt.Equal(startTime) ||
+		h.events[1] != EventRenewed {
+		t.Errorf("%+v %v", h.consent, h.events)
 	}
-	// Expired at its instant; an interaction after it starts a new record and revives nothing.
+	// A consent ends exactly at its expiry. An interaction after that makes a new consent, which does not cover older
+	// data.
 	h.later(14 * day)
-	if h.at.IsActiveAt(h.now) || h.at.StateAt(h.now) != StateExpired || !h.at.IsActiveAt(h.now.Add(-time.Microsecond)) {
+	if h.consent.IsActiveAt(h.now) || h.consent.StateAt(h.now) != StateExpired || !h.consent.IsActiveAt(h.now.Add(-time.Microsecond)) {
 		t.Error("it does not expire at its instant")
 	}
 	if err := h.do(Command{Action: ActionDegrade, Stream: StreamAnonymous}); !errors.As(err, new(*ExpiredError)) {
 		t.Errorf("%v, want an ExpiredError", err)
 	}
 	h.must(Command{Action: ActionInteract})
-	if !slices.Equal(h.events[2:], []Event{EventExpired, EventGiven}) || !h.at.VoidBefore.Equal(began.Add(19*day)) || !h.at.GivenAt.Equal(h.now) {
-		t.Errorf("%v %+v", h.events, h.at)
+	if !slices.Equal(h.events[2:], []Event{EventExpired, EventGiven}) || !h.consent.VoidBefore.Equal(startTime.Add(19*day)) || !h.consent.GivenAt.Equal(h.now) {
+		t.Errorf("%v %+v", h.events, h.consent)
 	}
 	p := partnered(t)
-	if !p.at.ExpiresAt.IsZero() || !slices.Equal(p.at.Categories, []string{CategoryEssential, CategoryBehavioral, CategoryImprovement}) {
-		t.Errorf("%+v", p.at)
+	if !p.consent.ExpiresAt.IsZero() || !slices.Equal(p.consent.Categories,
+		[]string{CategoryEssential, CategoryBehavioral, CategoryImprovement}) {
+		t.Errorf("%+v", p.consent)
 	}
 	p.must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
-	if !p.at.ExpiresAt.IsZero() || !slices.Equal(p.at.Categories, []string{CategoryStatistical}) || !p.at.DecayFrom.Equal(p.now) {
-		t.Errorf("%+v", p.at)
+	if !p.consent.ExpiresAt.IsZero() || !slices.Equal(p.consent.Categories, []string{CategoryStatistical}) ||
+		!p.consent.DecayFrom.Equal(p.now) {
+		t.Errorf("%+v", p.consent)
 	}
-	// Explicit consent, and no renewal.
+	// With these settings, consent must be explicit and an interaction does not renew it.
 	e := begin(t)
 	e.settings = Settings{RequireExplicit: true, NoRenewal: true}
 	e.must(Command{Action: ActionInteract})
-	if e.at != nil {
-		t.Errorf("an interaction gives %+v", e.at)
+	if e.consent != nil {
+		t.Errorf("an interaction gives %+v", e.consent)
 	}
 	e.must(Command{Action: ActionGrant, Stream: StreamTemporary})
 	e.later(day).must(Command{Action: ActionInteract})
-	if !e.at.ExpiresAt.Equal(began.Add(14 * day)) {
+	if !e.consent.ExpiresAt.Equal(startTime.Add(14 * day)) {
 		t.Error("an interaction renews")
 	}
 	e.later(14 * day).must(Command{Action: ActionInteract})
-	if e.at.State != StateExpired {
-		t.Errorf("an interaction gives %+v", e.at)
+	if e.consent.State != StateExpired {
+		t.Errorf("an interaction gives %+v", e.consent)
 	}
 }
 
 // "Bilateral Partnership Protocol".
 // seeds/001:30-35, 69-78.
 func TestPartnership(t *testing.T) {
-	ask := func() *history {
+	requestPartnership := func() *history {
 		h := begin(t)
 		h.must(Command{Action: ActionInteract})
 		h.must(Command{Action: ActionUpgrade})
 		return h
 	}
-	h := ask()
-	if h.at.State != StateGiven || h.at.Stream != StreamTemporary || !h.at.DueAt.Equal(began.Add(48*time.Hour)) {
-		t.Errorf("%+v", h.at)
+	h := requestPartnership()
+	if h.consent.State != StateGiven || h.consent.Stream != StreamTemporary || !h.consent.DueAt.Equal(startTime.Add(48*time.Hour)) {
+		t.Errorf("%+v", h.consent)
 	}
-	for _, by := range []Party{subject("ada"), {RoleController, "legal"}, {RoleSystem, ""}, {RoleApplication, "app"},
+	for _, party := range []Party{subject("ada"), {RoleController, "legal"}, {RoleSystem, ""}, {RoleApplication, "app"},
 		{RoleGuardian, "eve"}, {RoleAgent, "ada"}} {
-		if err := h.do(Command{Action: ActionDecide, Caller: by, Decision: DecisionApprove}); !errors.As(err, new(*ForbiddenError)) {
-			t.Errorf("%v decides: %v", by, err)
+		if err := h.do(Command{Action: ActionDecide, Caller: party, Decision: DecisionApprove}); !errors.As(err, new(*ForbiddenError)) {
+			t.Errorf("%v decides: %v", party, err)
 		}
 	}
 	if err := h.do(Command{Action: ActionUpgrade, Caller: agent}); !errors.As(err, new(*ForbiddenError)) {
 		t.Errorf("an agent asks: %v", err)
 	}
-	due := h.at.DueAt
+	dueTime := h.consent.DueAt
 	h.later(time.Hour).must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionDefer})
-	if !h.at.DueAt.Equal(due) || h.at.RequestedCategories == nil {
-		t.Errorf("a deferral keeps the deadline: %+v", h.at)
+	if !h.consent.DueAt.Equal(dueTime) || h.consent.RequestedCategories == nil {
+		t.Errorf("a deferral keeps the deadline: %+v", h.consent)
 	}
 	h.must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionReject})
-	if h.at.Stream != StreamTemporary || h.at.State != StateGiven || h.at.RequestedCategories != nil {
-		t.Errorf("%+v", h.at)
+	if h.consent.Stream != StreamTemporary || h.consent.State != StateGiven || h.consent.RequestedCategories != nil {
+		t.Errorf("%+v", h.consent)
 	}
-	l := ask().later(48 * time.Hour)
+	l := requestPartnership().later(48 * time.Hour)
 	if err := l.do(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove}); !errors.As(err, new(*ExpiredError)) {
 		t.Errorf("after 48 hours: %v", err)
 	}
 	l.must(Command{Action: ActionLapse, Caller: Party{Role: RoleSystem}})
-	if l.at.RequestedCategories != nil || l.at.Stream != StreamTemporary || l.events[len(l.events)-1] != EventLapsed {
-		t.Errorf("%+v", l.at)
+	if l.consent.RequestedCategories != nil || l.consent.Stream != StreamTemporary || l.events[len(l.events)-1] != EventLapsed {
+		t.Errorf("%+v", l.consent)
 	}
-	// Fewer categories than the stream allows, never more.
+	// A subject may consent to fewer categories than the stream has, never to more.
 	f := begin(t)
 	f.must(Command{Action: ActionGrant, Stream: StreamPartnered, Categories: []string{CategoryEssential, "BEHAVIORAL/style"}})
-	if f.at.State != StateRequested || f.at.IsActiveAt(f.now) {
-		t.Errorf("%+v", f.at)
+	if f.consent.State != StateRequested || f.consent.IsActiveAt(f.now) {
+		t.Errorf("%+v", f.consent)
 	}
 	f.must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove})
-	if PathsCover(f.at.Categories, CategoryBehavioral) || !PathsCover(f.at.Categories, "BEHAVIORAL/style") || PathsCover(f.at.Categories, CategoryImprovement) {
-		t.Errorf("%v", f.at.Categories)
+	if PathsCover(f.consent.Categories, CategoryBehavioral) || !PathsCover(f.consent.Categories, "BEHAVIORAL/style") ||
+		PathsCover(f.consent.Categories, CategoryImprovement) {
+		t.Errorf("%v", f.consent.Categories)
 	}
 	if err := f.do(Command{Action: ActionUpgrade, Categories: []string{CategoryStatistical}}); !errors.As(err, new(*ValidationError)) {
 		t.Errorf("%v", err)
 	}
 	f.must(Command{Action: ActionUpgrade, Categories: []string{CategoryEssential}})
-	if !slices.Equal(f.at.Categories, []string{CategoryEssential}) || f.at.RequestedCategories != nil {
-		t.Errorf("less needs nobody: %+v", f.at)
+	if !slices.Equal(f.consent.Categories, []string{CategoryEssential}) || f.consent.RequestedCategories != nil {
+		t.Errorf("less needs nobody: %+v", f.consent)
 	}
 	f.must(Command{Action: ActionUpgrade})
-	if f.at.RequestedCategories == nil || PathsCover(f.at.Categories, CategoryBehavioral) {
-		t.Errorf("more is asked for: %+v", f.at)
+	if f.consent.RequestedCategories == nil || PathsCover(f.consent.Categories, CategoryBehavioral) {
+		t.Errorf("more is asked for: %+v", f.consent)
 	}
 }
 
-// What expired while a partnership was asked for does not come back when that is approved.
+// If a consent expires while a partnership is requested, data from before the expiry stays void after the approval.
 func TestExpiryBeforeADecisionCounts(t *testing.T) {
 	h := begin(t)
 	h.settings.TemporaryDuration = day
 	h.must(Command{Action: ActionGrant, Stream: StreamTemporary})
 	h.must(Command{Action: ActionUpgrade})
 	h.later(day + time.Hour).must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove})
-	if h.at.Stream != StreamPartnered || !h.at.VoidBefore.Equal(began.Add(day)) {
-		t.Errorf("%+v", h.at)
+	if h.consent.Stream != StreamPartnered || !h.consent.VoidBefore.Equal(startTime.Add(day)) {
+		t.Errorf("%+v", h.consent)
 	}
 }
 
-// "Decay Protocol": days 0-30, 31-60, 61-90, 90. SYSTEMS.md 2 e.
+// "Decay Protocol": the periods of days 0-30, 31-60, 61-90, and the end at day 90. SYSTEMS.md 2 e.
 // seeds/001:163-168, 425.
 func TestDecay(t *testing.T) {
 	for days, want := range map[int]DecayStage{0: DecayContextKept, 30: DecayContextKept, 31: DecayAggregated, 60: DecayAggregated,
@@ -239,43 +245,44 @@ func TestDecay(t *testing.T) {
 	}
 	h := partnered(t)
 	h.must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
-	left := h.now
+	leftAt := h.now
 	h.later(40*day + 23*time.Hour)
-	if h.at.DecayDays(h.now) != 40 {
-		t.Errorf("%d full days", h.at.DecayDays(h.now))
+	if h.consent.DecayDays(h.now) != 40 {
+		t.Errorf("%d full days", h.consent.DecayDays(h.now))
 	}
-	// A new partnership stops the countdown, and remembers how far it went; its end restarts it at 0.
+	// A new partnership stops the countdown and stores how far it went. When the partnership ends, the countdown begins
+	// at 0 again.
 	h.must(Command{Action: ActionUpgrade})
 	h.must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove})
-	if !h.at.DecayFrom.IsZero() || h.at.DecayedDays != 40 || !h.at.DecayedBefore.Equal(left) {
-		t.Errorf("%+v", h.at)
+	if !h.consent.DecayFrom.IsZero() || h.consent.DecayedDays != 40 || !h.consent.DecayedBefore.Equal(leftAt) {
+		t.Errorf("%+v", h.consent)
 	}
 	h.later(day).must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
-	if h.at.DecayDays(h.now) != 0 || h.at.DecayedDays != 40 {
-		t.Errorf("%+v", h.at)
+	if h.consent.DecayDays(h.now) != 0 || h.consent.DecayedDays != 40 {
+		t.Errorf("%+v", h.consent)
 	}
-	off := partnered(t)
-	off.settings.NoDecay = true
-	off.must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
-	if off.at.DecayStageAt(off.now) != DecayAnonymous {
-		t.Errorf("%+v", off.at)
+	withoutDecay := partnered(t)
+	withoutDecay.settings.NoDecay = true
+	withoutDecay.must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
+	if withoutDecay.consent.DecayStageAt(withoutDecay.now) != DecayAnonymous {
+		t.Errorf("%+v", withoutDecay.consent)
 	}
 }
 
-// What a countdown has removed stays removed when a later one is stopped earlier.
+// What a countdown has removed stays removed, even if a later countdown is stopped earlier.
 func TestDecayNeverGoesBack(t *testing.T) {
 	h := partnered(t)
 	for _, c := range []struct{ days, want int }{{40, 40}, {5, 40}, {70, 70}, {69, 70}} {
 		h.later(day).must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
 		h.later(time.Duration(c.days) * day).must(Command{Action: ActionUpgrade})
 		h.must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove})
-		if h.at.DecayedDays != c.want {
-			t.Errorf("a countdown of %d days: decayed by %d, want %d", c.days, h.at.DecayedDays, c.want)
+		if h.consent.DecayedDays != c.want {
+			t.Errorf("a countdown of %d days: decayed by %d, want %d", c.days, h.consent.DecayedDays, c.want)
 		}
 	}
 }
 
-// Only the subject's own interaction renews; an interaction overrides no withdrawal (SYSTEMS.md 2 n).
+// Only the subject's own interaction renews a consent, and no interaction ends a withdrawal (SYSTEMS.md 2 n).
 // seeds/001:193-196.
 func TestInteractions(t *testing.T) {
 	h := begin(t)
@@ -286,36 +293,36 @@ func TestInteractions(t *testing.T) {
 		h := begin(t)
 		h.must(Command{Action: ActionGrant, Stream: StreamTemporary})
 		h.must(end)
-		state := h.at.State
+		state := h.consent.State
 		h.must(Command{Action: ActionInteract})
-		if h.at.State != state || h.at.IsActiveAt(h.now) {
-			t.Errorf("%+v", h.at)
+		if h.consent.State != state || h.consent.IsActiveAt(h.now) {
+			t.Errorf("%+v", h.consent)
 		}
 	}
 	r := begin(t)
 	r.must(Command{Action: ActionRefuse})
 	r.must(Command{Action: ActionInteract})
-	if r.at.State != StateRefused {
-		t.Errorf("%+v", r.at)
+	if r.consent.State != StateRefused {
+		t.Errorf("%+v", r.consent)
 	}
 }
 
-// Withdrawn by the subject, revoked by the controller, refused and expired are different things.
+// The states tell whether the subject withdrew or refused, the controller revoked, or the consent expired.
 // seeds/001:200.
 func TestStatesDiffer(t *testing.T) {
-	seen := map[string]bool{}
+	seenStates := map[string]bool{}
 	for _, s := range States {
-		if seen[s.DPVTerm()] || s.DPVTerm() == "dpv:ConsentUnknown" {
+		if seenStates[s.DPVTerm()] || s.DPVTerm() == "dpv:ConsentUnknown" {
 			t.Errorf("%s is %s", s, s.DPVTerm())
 		}
-		seen[s.DPVTerm()] = true
+		seenStates[s.DPVTerm()] = true
 	}
 }
 
-// GDPR, Article 7(3): a subject withdraws consent in one step and from every state. Nothing is required that was not
-// required when it was given: no further name, no reason, and nobody's agreement. seeds/001:200.
+// GDPR, Article 7(3): a subject withdraws consent in one step and from every state. Withdrawing requires nothing that
+// granting did not: no further name, no reason, and nobody's agreement. seeds/001:200.
 func TestWithdrawingIsAsEasyAsGranting(t *testing.T) {
-	for name, given := range map[string]func(t testing.TB) *history{
+	for name, newGivenHistory := range map[string]func(t testing.TB) *history{
 		"TEMPORARY": func(t testing.TB) *history {
 			h := begin(t)
 			h.must(Command{Action: ActionGrant, Stream: StreamTemporary})
@@ -350,42 +357,43 @@ func TestWithdrawingIsAsEasyAsGranting(t *testing.T) {
 			return h
 		},
 	} {
-		h := given(t)
+		h := newGivenHistory(t)
 		before := len(h.events)
 		h.must(Command{Action: ActionRevoke})
-		if h.at.State != StateWithdrawn || h.at.IsActiveAt(h.now) || len(h.events) != before+1 ||
-			h.at.RequestedCategories != nil ||
-			!h.at.GivenAt.IsZero() && !h.at.VoidBefore.Equal(h.now) {
-			t.Errorf("%s: %v %+v", name, h.events[before:], h.at)
+		if h.consent.State != StateWithdrawn || h.consent.IsActiveAt(h.now) || len(h.events) != before+1 ||
+			h.consent.RequestedCategories != nil ||
+			!h.consent.GivenAt.IsZero() && !h.consent.VoidBefore.Equal(h.now) {
+			t.Errorf("%s: %v %+v", name, h.events[before:], h.consent)
 		}
 	}
-	to := Command{Subject: "ada", Grantee: "si:vet", Scope: "ctx:health"}
+	otherConsent := Command{Subject: "ada", Grantee: "si:vet", Scope: "ctx:health"}
 	h := begin(t)
-	grant, revoke := to, to
+	grant, revoke := otherConsent, otherConsent
 	grant.Action, grant.Purposes, grant.Categories, grant.Evidence = ActionGrant, []string{"care"}, []string{"health"}, "form 7"
 	revoke.Action = ActionRevoke
 	h.must(grant)
 	h.must(revoke)
-	if h.at.State != StateWithdrawn || h.at.IsActiveAt(h.now) {
-		t.Errorf("%+v", h.at)
+	if h.consent.State != StateWithdrawn || h.consent.IsActiveAt(h.now) {
+		t.Errorf("%+v", h.consent)
 	}
 }
 
+// Each reason for a refusal has an error type of its own.
 // seeds/001:218-221.
 func TestErrorsAreNamed(t *testing.T) {
 	for name, err := range map[string]error{
 		"ConsentNotFoundError": NewNotFound(), "ConsentValidationError": newValidationError("x"), "ConsentExpiredError": newExpiredError("x"),
 		"ConsentForbiddenError": newForbiddenError(RoleAgent, "x"), "ConsentConflictError": NewConflict(), "ConsentClockError": NewClock(),
 	} {
-		var named Named
+		var namedError Named
 		var e *sqlstate.Error
-		if !errors.As(err, &named) || named.Name() != name || !errors.As(err, &e) || e.Message == "" || e.Hint == "" && name != "ConsentValidationError" {
+		if !errors.As(err, &namedError) || namedError.Name() != name || !errors.As(err, &e) || e.Message == "" || e.Hint == "" && name != "ConsentValidationError" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// Whatever is asked in whatever order, the guarantees of the package hold.
+// For random commands in any order, the guarantees of the package hold.
 func TestDecideProperties(t *testing.T) {
 	roles := []Role{RoleSubject, RoleSubject, RoleSubject, RoleGuardian, RoleAgent, RoleController, RoleApplication, RoleSystem, "other"}
 	actions := []Action{ActionGrant, ActionGrant, ActionRevoke, ActionRefuse, ActionUpgrade, ActionUpgrade, ActionDegrade, ActionDecide, ActionDecide,
@@ -397,8 +405,8 @@ func TestDecideProperties(t *testing.T) {
 			RequireExplicit: rapid.Bool().Draw(t, "explicit"), NoRenewal: rapid.Bool().Draw(t, "norenewal"), NoDecay: rapid.Bool().Draw(t, "nodecay"),
 			TemporaryDuration: rapid.SampledFrom([]time.Duration{0, day}).Draw(t, "duration"),
 		}
-		now := began
-		var at *Consent
+		now := startTime
+		var consent *Consent
 		var asker Party
 		key := rapid.SampledFrom([]Key{{}, {}, {}, {Grantee: "bob"}, {Scope: "table:notes"}}).Draw(t, "key")
 		for range rapid.IntRange(1, 60).Draw(t, "n") {
@@ -417,11 +425,12 @@ func TestDecideProperties(t *testing.T) {
 			if role != RoleSubject && command.Caller.ID == "ada" && rapid.Bool().Draw(t, "else") {
 				command.Caller.ID = "chat"
 			}
-			if at != nil && at.RequestedCategories != nil && rapid.Bool().Draw(t, "answer") {
+			if consent != nil && consent.RequestedCategories != nil && rapid.Bool().Draw(t, "answer") {
 				command.Action, command.Decision = ActionDecide, rapid.SampledFrom([]Decision{DecisionApprove, DecisionApprove, DecisionReject}).Draw(t, "so")
 			}
-			if who := rolesByAction[command.Action]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that something comes of it
-				role = rapid.SampledFrom(who).Draw(t, "entitled")
+			if permittedRoles := rolesByAction[command.Action]; len(permittedRoles) > 0 &&
+				rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that more commands are permitted
+				role = rapid.SampledFrom(permittedRoles).Draw(t, "entitled")
 				command.Caller = Party{role, map[bool]string{true: "ada", false: rapid.SampledFrom([]string{"chat", "chat", "bob"}).Draw(t, "party")}[role == RoleSubject]}
 			}
 			if rapid.Bool().Draw(t, "for purposes") {
@@ -429,19 +438,19 @@ func TestDecideProperties(t *testing.T) {
 			}
 			guardian := rapid.Bool().Draw(t, "guardian")
 			var before *Consent
-			if at != nil {
-				kept := clone(*at)
-				before = &kept
+			if consent != nil {
+				copyBefore := clone(*consent)
+				before = &copyBefore
 			}
-			steps, err := Decide(s, now, Situation{at, guardian, asker}, command)
-			if !reflect.DeepEqual(before, at) {
+			steps, err := Decide(s, now, Situation{consent, guardian, asker}, command)
+			if !reflect.DeepEqual(before, consent) {
 				t.Fatal("what was given was touched")
 			}
-			var named Named
-			if err != nil && (!errors.As(err, &named) || len(steps) > 0) {
+			var namedError Named
+			if err != nil && (!errors.As(err, &namedError) || len(steps) > 0) {
 				t.Fatalf("%T %v with %d steps", err, err, len(steps))
 			}
-			if !entitled(command, guardian) && err == nil {
+			if !isEntitled(command, guardian) && err == nil {
 				t.Fatalf("%+v may %s: guardian %v", command.Caller, command.Action, guardian)
 			}
 			if command.Action == ActionRevoke && command.Caller == subject("ada") {
@@ -449,15 +458,15 @@ func TestDecideProperties(t *testing.T) {
 					t.Fatalf("a withdrawal is refused: %v", err)
 				}
 			}
-			if command.Action == ActionAppoint || command.Action == ActionDismiss { // beside consents
+			if command.Action == ActionAppoint || command.Action == ActionDismiss { // these do not change consents
 				if err == nil && (command.Guardian != "bob" || (len(steps) > 0) != (guardian == (command.Action == ActionDismiss))) {
 					t.Fatalf("%s %s where guardian is %v: %v", command.Action, command.Guardian, guardian, steps)
 				}
 				continue
 			}
-			from := at
+			from := consent
 			for _, step := range steps {
-				check(t, s, now, from, step, command)
+				checkGuarantees(t, s, now, from, step, command)
 				if step.Event == EventApproved && (command.Caller.ID == asker.ID || command.Caller.ID == "ada") {
 					t.Fatalf("%s asked, and %s decided", asker.ID, command.Caller.ID)
 				}
@@ -467,43 +476,44 @@ func TestDecideProperties(t *testing.T) {
 					asker = command.Caller
 				}
 			}
-			at = from
-			if err == nil && (command.Action == ActionRevoke || command.Action == ActionRefuse || command.Action == ActionErase) && at.IsActiveAt(now) {
-				t.Fatalf("after %s something is in force: %+v", command.Action, at)
+			consent = from
+			if err == nil && (command.Action == ActionRevoke || command.Action == ActionRefuse || command.Action == ActionErase) && consent.IsActiveAt(now) {
+				t.Fatalf("after %s something is in force: %+v", command.Action, consent)
 			}
 			if err == nil && role == RoleAgent && command.Action != ActionDecide {
 				t.Fatalf("an agent may %s", command.Action)
 			}
-			// The same at once is the same once.
-			switch again, err := Decide(s, now, Situation{at, guardian, asker}, command); {
+			// Repeating a command at the same time changes nothing.
+			switch repeatedSteps, err := Decide(s, now, Situation{consent, guardian, asker}, command); {
 			case err != nil:
 			case command.Action == ActionGrant, command.Action == ActionRevoke, command.Action == ActionRefuse, command.Action == ActionInteract,
 				command.Action == ActionWarn,
 				command.Action == ActionExpire, command.Action == ActionLapse:
-				if len(again) > 0 {
-					t.Fatalf("%s twice makes %v: %+v", command.Action, again[0].Event, at)
+				if len(repeatedSteps) > 0 {
+					t.Fatalf("%s twice makes %v: %+v", command.Action, repeatedSteps[0].Event, consent)
 				}
 			}
 		}
 	}
-	property.CheckMore(t, 20, walk) // deep enough for what takes several steps
+	property.CheckMore(t, 20, walk) // long enough for guarantees that need several steps
 }
 
-// entitled tells who may do what: nobody for somebody else, but those who are named for it.
-func entitled(c Command, guardian bool) bool {
-	who := map[Action]string{
+// isEntitled returns whether a caller may give the command. Nobody may act for another person, except for the roles
+// listed here.
+func isEntitled(c Command, guardian bool) bool {
+	rolesByPermission := map[Action]string{
 		ActionGrant: "subject guardian", ActionRefuse: "subject guardian", ActionUpgrade: "subject guardian", ActionDegrade: "subject guardian",
 		ActionDecide: "agent",
 		ActionRevoke: "subject guardian controller system", ActionErase: "subject guardian controller system", ActionNoteReport: "subject guardian controller",
 		ActionInteract: "subject application", ActionExpire: "system", ActionLapse: "system", ActionWarn: "system", ActionNoteDeleted: "system",
 		ActionNoteAnonymised: "system", ActionAppoint: "controller", ActionDismiss: "controller",
 	}
-	return slices.Contains(strings.Fields(who[c.Action]), string(c.Caller.Role)) &&
+	return slices.Contains(strings.Fields(rolesByPermission[c.Action]), string(c.Caller.Role)) &&
 		(c.Caller.Role != RoleSubject || c.Caller.ID == c.Subject) && (c.Caller.Role != RoleGuardian || guardian)
 }
 
-// check holds a step against the guarantees.
-func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, command Command) {
+// checkGuarantees checks that a step keeps the guarantees.
+func checkGuarantees(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, command Command) {
 	after := step.Consent
 	if after.State != StateGiven && len(after.Categories)+len(after.Purposes) > 0 {
 		t.Fatalf("%s lists %v", after.State, after.Categories)
@@ -521,11 +531,11 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, co
 			t.Fatalf("%s expires at %v", after.Stream, after.ExpiresAt)
 		}
 	}
-	was := before != nil && before.State == StateGiven && before.Stream == StreamPartnered
+	wasPartnered := before != nil && before.State == StateGiven && before.Stream == StreamPartnered
 	if after.State == StateGiven && after.Stream == StreamPartnered {
 		switch {
 		case step.Event == EventApproved && command.Caller.Role == RoleAgent && before != nil && before.IsPendingAt(now):
-		case !was || !pathsCoverAll(before.Categories, after.Categories):
+		case !wasPartnered || !pathsCoverAll(before.Categories, after.Categories):
 			t.Fatalf("%s made a partnership, or a wider one: %+v", step.Event, after)
 		}
 	}
@@ -578,18 +588,18 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, co
 	}
 }
 
-// checkMove holds a step to where it comes from.
+// checkMove checks the guarantees about a step and the state before it.
 func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step, command Command) {
 	after := step.Consent
-	told := step.Event == EventReported // which changes nothing
+	isReport := step.Event == EventReported // a report changes nothing
 	switch {
 	case (before.Stream == "") != (after.Stream == ""):
 		t.Fatalf("from %q to %q", before.Stream, after.Stream)
 	case before.State == StateGiven && !before.IsActiveAt(now) && step.Event != EventExpired && step.Event != EventLapsed &&
-		!told:
+		!isReport:
 		t.Fatalf("%s of what has expired", step.Event)
 	case before.RequestedCategories != nil && !before.IsPendingAt(now) && step.Event != EventLapsed &&
-		step.Event != EventExpired && !told:
+		step.Event != EventExpired && !isReport:
 		t.Fatalf("%s, and a question nobody has decided in time waits", step.Event)
 	case step.Event == EventRejected && after.State == StateRequested, step.Event == EventLapsed && after.State == StateRequested:
 		t.Fatalf("%s, and still asked for", step.Event)
@@ -604,38 +614,38 @@ func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step,
 	case before.State != StateGiven && after.State == StateGiven && step.Event != EventApproved && len(command.Purposes) == 0 && len(after.Purposes) > 0:
 		t.Fatalf("for %v, of what had ended", after.Purposes)
 	}
-	ended := now // what is older is void
+	endTime := now // the data before this time must be void
 	if step.Event == EventExpired {
-		ended = before.ExpiresAt
+		endTime = before.ExpiresAt
 	}
 	if after.Stream != "" && after.State != StateGiven &&
 		(before.State == StateGiven || step.Event == EventWithdrawn || step.Event == EventRevoked || step.Event == EventRefused && !before.VoidBefore.IsZero()) {
-		if before.State == StateGiven && after.VoidBefore.Before(ended) || !before.VoidBefore.IsZero() && after.VoidBefore.Before(ended) {
-			t.Fatalf("%s at %v, and void is what is older than %v", step.Event, ended, after.VoidBefore)
+		if before.State == StateGiven && after.VoidBefore.Before(endTime) || !before.VoidBefore.IsZero() && after.VoidBefore.Before(endTime) {
+			t.Fatalf("%s at %v, and void is what is older than %v", step.Event, endTime, after.VoidBefore)
 		}
 	}
 	if before.State != StateGiven || after.State != StateGiven || before.Stream == after.Stream {
 		return
 	}
-	// What was removed on the way stays removed.
-	gone := before.DecayDays(now)
+	// Data that was removed before the move must stay removed.
+	removedDays := before.DecayDays(now)
 	switch {
 	case before.Stream == StreamAnonymous && before.DecayFrom.IsZero():
-		gone = AnonymousFrom
+		removedDays = AnonymousFrom
 	case after.Stream == StreamTemporary:
-		gone = AggregatedFrom
+		removedDays = AggregatedFrom
 	}
 	switch {
 	case after.Stream == StreamAnonymous && after.DecayFrom.IsZero() != s.NoDecay:
 		t.Fatalf("ANONYMOUS, and the countdown began at %v", after.DecayFrom)
-	case after.Stream != StreamAnonymous && (!after.DecayFrom.IsZero() || after.DecayedDays < gone):
-		t.Fatalf("from %s to %s: %d days, not %d", before.Stream, after.Stream, after.DecayedDays, gone)
-	case gone > 0 && after.Stream != StreamAnonymous && before.DecayFrom.IsZero() && !after.DecayedBefore.Equal(now):
+	case after.Stream != StreamAnonymous && (!after.DecayFrom.IsZero() || after.DecayedDays < removedDays):
+		t.Fatalf("from %s to %s: %d days, not %d", before.Stream, after.Stream, after.DecayedDays, removedDays)
+	case removedDays > 0 && after.Stream != StreamAnonymous && before.DecayFrom.IsZero() && !after.DecayedBefore.Equal(now):
 		t.Fatalf("from %s to %s: removed of what is older than %v", before.Stream, after.Stream, after.DecayedBefore)
 	}
 }
 
-// Trees: a node covers itself and what is below it, and nothing else.
+// Paths are trees: a category covers itself and everything below it, and nothing else.
 func TestCovers(t *testing.T) {
 	for _, c := range []struct {
 		granted []string
@@ -669,12 +679,12 @@ func TestBadInput(t *testing.T) {
 		if command.Caller.Role == "" {
 			command.Caller = subject(command.Subject)
 		}
-		if _, err := Decide(Settings{}, began, Situation{}, command); !errors.As(err, new(*ValidationError)) {
+		if _, err := Decide(Settings{}, startTime, Situation{}, command); !errors.As(err, new(*ValidationError)) {
 			t.Errorf("%+v: %v", command, err)
 		}
 	}
 	for _, id := range []string{`'; DROP TABLE people; --`, `{"$ne": null}`, "ünï cödé 🐕", "a b", "-", "0", "null", "*x"} {
-		if _, err := Decide(Settings{}, began, Situation{}, Command{Action: ActionGrant, Subject: id, Stream: StreamTemporary, Caller: subject(id)}); err != nil {
+		if _, err := Decide(Settings{}, startTime, Situation{}, Command{Action: ActionGrant, Subject: id, Stream: StreamTemporary, Caller: subject(id)}); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

@@ -35,7 +35,7 @@ func (*NotFoundError) Name() string { return "ConsentNotFoundError" }
 type ValidationError struct {
 	baseError
 
-	// NotRequested tells that the command decides a partnership that nobody has asked for.
+	// NotRequested is true if the command decides about a partnership that nobody has requested.
 	NotRequested bool
 }
 

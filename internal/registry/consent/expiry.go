@@ -9,7 +9,7 @@ func (d *decision) recordExpiry() {
 	d.addStep(EventExpired)
 }
 
-// expire carries out the command Expire.
+// expire executes ActionExpire.
 func (d *decision) expire() error {
 	switch {
 	case !d.hasRecord:
@@ -25,7 +25,7 @@ func (d *decision) expire() error {
 	return nil
 }
 
-// recordWarning carries out Warn: it records once for each expiry that the subject was warned.
+// recordWarning executes ActionWarn: it records once for each expiry that the subject was warned.
 func (d *decision) recordWarning() error {
 	switch {
 	case !d.hasRecord:

@@ -90,14 +90,14 @@ func (d *decision) setExpiry(duration time.Duration) {
 	}
 }
 
-// renew moves the expiry forward. It changes nothing if the expiry was moved as far already: two calls at the same time
-// make one record.
+// renew moves the expiry forward. It changes nothing if the expiry has already been moved that far: two calls at the
+// same time make one record.
 func (d *decision) renew(duration time.Duration) {
-	to := d.now.Add(duration)
-	if d.current.ExpiresAt.Equal(to) {
+	expiresAt := d.now.Add(duration)
+	if d.current.ExpiresAt.Equal(expiresAt) {
 		return
 	}
-	d.current.ExpiresAt, d.current.WarnedAt = to, time.Time{}
+	d.current.ExpiresAt, d.current.WarnedAt = expiresAt, time.Time{}
 	d.addStep(EventRenewed)
 }
 

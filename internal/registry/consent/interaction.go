@@ -7,10 +7,10 @@ func (d *decision) interact() {
 	if !d.hasStream() || d.hasRecord && d.current.Stream == "" {
 		return
 	}
-	fresh := !d.hasRecord || d.current.State == StateExpired || d.current.State == StateRequested &&
+	startsNew := !d.hasRecord || d.current.State == StateExpired || d.current.State == StateRequested &&
 		d.current.VoidBefore.IsZero()
 	switch {
-	case fresh && !d.RequireExplicit:
+	case startsNew && !d.RequireExplicit:
 		d.startConsent(StreamTemporary, StreamTemporary.AllowedCategories(), []string{})
 		d.addStep(EventGiven)
 	case d.current.State == StateGiven && d.current.Stream == StreamTemporary && !d.NoRenewal:

@@ -90,7 +90,7 @@ func (d *decision) closeRequest() {
 	d.addStep(EventLapsed)
 }
 
-// lapse carries out the command Lapse.
+// lapse executes ActionLapse.
 func (d *decision) lapse() error {
 	if !d.hasRecord {
 		return newNotFoundError()

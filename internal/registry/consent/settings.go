@@ -2,7 +2,7 @@ package consent
 
 import "time"
 
-// Settings are durations and switches of the rules. For a duration of zero, its default applies.
+// Settings are the durations and switches of the consent rules. A duration of zero means the default.
 type Settings struct {
 	TemporaryDuration time.Duration // how long a TEMPORARY consent lasts; 0: DefaultDuration
 	WarningTime       time.Duration // how long before the expiry the subject is warned; 0: DefaultWarningTime

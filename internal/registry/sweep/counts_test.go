@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The five metrics of the service, each over data whose numbers are known.
+// TestCirisK_Numbers checks the five metrics of the service over data with known results.
 // seeds/001:178-184.
 func TestCirisK_Numbers(t *testing.T) {
 	s := build(t, consent.Settings{})
@@ -20,14 +20,14 @@ func TestCirisK_Numbers(t *testing.T) {
 	s.ago(30)
 	s.temporary("gone") // expired 16 days ago
 	s.ago(20)
-	for _, who := range []string{"p1", "p2", "p3"} { // three approved
-		s.partner(who)
+	for _, subjectID := range []string{"p1", "p2", "p3"} { // three partnerships are approved
+		s.partner(subjectID)
 	}
 	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: "no"})
 	s.do(consent.Command{Action: consent.ActionDecide, Subject: "no", Decision: consent.DecisionReject, Caller: agent})
-	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: "late"}) // lapses: nobody decided
+	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: "late"}) // it lapses, since nobody decides
 	s.ago(15)
-	s.temporary("dies") // at 14 days: expired 24 hours ago, a moment too early to count
+	s.temporary("dies") // after 14 days it has expired for 24 hours, just too long to count
 	s.exec("CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql " +
 		"VOLATILE PARALLEL SAFE RETURN pg_catalog.clock_timestamp() - interval '14 days 12 hours'")
 	s.temporary("died") // expired 12 hours ago
@@ -35,25 +35,25 @@ func TestCirisK_Numbers(t *testing.T) {
 	s.temporary("t1")
 	s.degrade("p3", consent.StreamAnonymous)
 	s.ago(0)
-	check := func(when string, expired int) {
+	check := func(description string, expiredCount int) {
 		t.Helper()
 		got, err := s.Counts(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got.Streams["TEMPORARY"] != 1 || got.Streams["PARTNERED"] != 2 || got.Streams["ANONYMOUS"] != 1 ||
-			got.Approved != 3 || got.Rejected != 1 || got.Expired != expired || math.Abs(got.AgeDays-(3*20+10)) > 0.1 {
-			t.Errorf("%s: %+v", when, got)
+			got.Approved != 3 || got.Rejected != 1 || got.Expired != expiredCount || math.Abs(got.AgeDays-(3*20+10)) > 0.1 {
+			t.Errorf("%s: %+v", description, got)
 		}
 		reg := prometheus.NewRegistry()
 		metrics.New(reg).SetConsentCounts([]metrics.ConsentCounts{got})
 		for name, want := range map[string]float64{
 			"consent_active_users": 4, "consent_stream_distribution TEMPORARY": 25,
 			"consent_stream_distribution PARTNERED": 50, "consent_stream_distribution ANONYMOUS": 25,
-			"consent_partnership_success_rate": 0.75, "consent_average_age_days": 17.5, "consent_expiry_rate": float64(expired),
+			"consent_partnership_success_rate": 0.75, "consent_average_age_days": 17.5, "consent_expiry_rate": float64(expiredCount),
 		} {
 			if value := gathered(t, reg)[name]; math.Abs(value-want) > 0.05 {
-				t.Errorf("%s: %s is %v, want %v", when, name, value, want)
+				t.Errorf("%s: %s is %v, want %v", description, name, value, want)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func gathered(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return out
 }
 
-// What waits to be swept, and to be told, is seen.
+// Lag reports what waits to be swept, and which messages wait to be sent.
 func TestLag(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
@@ -97,14 +97,14 @@ func TestLag(t *testing.T) {
 	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds <= 0 || n.WaitingMessages != 1 {
 		t.Errorf("%+v %v", n, err)
 	}
-	if due, err := s.isDue(t.Context(), time.Hour); err != nil || !due {
+	if isDue, err := s.isDue(t.Context(), time.Hour); err != nil || !isDue {
 		t.Errorf("a withdrawal waits for an hour: %v", err)
 	}
 	s.sweep()
 	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds != 0 {
 		t.Errorf("%+v %v", n, err)
 	}
-	if due, err := s.isDue(t.Context(), time.Hour); err != nil || due {
-		t.Errorf("%v %v", due, err)
+	if isDue, err := s.isDue(t.Context(), time.Hour); err != nil || isDue {
+		t.Errorf("%v %v", isDue, err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A process that sweeps and is killed at a point that is told: see [TestKilledSweepIsResumed].
+// TestSweepUntilKilled is a child process that sweeps until it kills itself, after a given number of transactions. See
+// [TestKilledSweepIsResumed].
 func TestSweepUntilKilled(t *testing.T) {
 	dsn := os.Getenv("SWEEP_DSN")
 	if dsn == "" {
@@ -41,10 +42,10 @@ func TestSweepUntilKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := steps
+	remainingSteps := steps
 	s := &Sweeper{Registry: r, BatchSize: 3, betweenTransactions: func() {
-		if left--; left == 0 {
-			// In the middle of what comes next.
+		if remainingSteps--; remainingSteps == 0 {
+			// Kill the process a little later, in the middle of the next transaction.
 			go func() {
 				time.Sleep(time.Duration(tier.Rand(uint64(steps)).IntN(4000)) * time.Microsecond)
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -57,13 +58,13 @@ func TestSweepUntilKilled(t *testing.T) {
 	os.Exit(0)
 }
 
-// fill makes subjects of every kind, with several rows each.
+// fill adds subjects of every kind, with several rows each.
 func (s *site) fill() {
 	s.ago(120)
-	for _, who := range []string{"p1", "p2", "p3", "p4"} {
-		s.partner(who)
+	for _, subjectID := range []string{"p1", "p2", "p3", "p4"} {
+		s.partner(subjectID)
 		for i := range 5 {
-			s.row(who, 110+i)
+			s.row(subjectID, 110+i)
 		}
 	}
 	s.ago(100)
@@ -72,11 +73,11 @@ func (s *site) fill() {
 	s.degrade("p2", consent.StreamAnonymous)
 	s.degrade("p3", consent.StreamTemporary)
 	s.ago(20)
-	for _, who := range []string{"t1", "t2", "t3"} {
-		s.temporary(who)
-		s.exec("INSERT INTO people VALUES ($1, 'name')", who)
+	for _, subjectID := range []string{"t1", "t2", "t3"} {
+		s.temporary(subjectID)
+		s.exec("INSERT INTO people VALUES ($1, 'name')", subjectID)
 		for range 5 {
-			s.row(who, 19)
+			s.row(subjectID, 19)
 		}
 	}
 	s.ago(12)
@@ -87,14 +88,14 @@ func (s *site) fill() {
 	s.do(consent.Command{Action: consent.ActionErase, Subject: "t3"})
 }
 
-// Killed at any point, and gone on with: the end is that of a sweep that nobody disturbed.
+// A sweep that is killed at any point is continued by the next one. The result is that of an undisturbed sweep.
 func TestKilledSweepIsResumed(t *testing.T) {
 	tier.All(t)
-	calm := build(t, consent.Settings{})
-	calm.fill()
-	calm.sweep()
-	want, wantMade := calm.rows(), calm.query(leftMade)
-	wantEvents := calm.query(events1)
+	undisturbed := build(t, consent.Settings{})
+	undisturbed.fill()
+	undisturbed.sweep()
+	want, wantMade := undisturbed.rows(), undisturbed.query(leftSummaries)
+	wantEvents := undisturbed.query(recordedEvents)
 	random := tier.Rand(1)
 	for round := range 4 {
 		s := build(t, consent.Settings{})
@@ -118,14 +119,14 @@ func TestKilledSweepIsResumed(t *testing.T) {
 		if got := s.rows(); got != want {
 			t.Errorf("round %d, %d kills:\n%s\nwant\n%s", round, kills, got, want)
 		}
-		if got := s.query(leftMade); got != wantMade {
+		if got := s.query(leftSummaries); got != wantMade {
 			t.Errorf("round %d, %d kills: summaries of\n%s\nwant\n%s", round, kills, got, wantMade)
 		}
-		if got := s.query(events1); got != wantEvents {
+		if got := s.query(recordedEvents); got != wantEvents {
 			t.Errorf("round %d, %d kills: records\n%s\nwant\n%s", round, kills, got, wantEvents)
 		}
-		if left := s.query("SELECT subject FROM pgconsent.sweep_note UNION ALL SELECT subject FROM pgconsent.sweep_erased"); left != "" {
-			t.Errorf("left behind: %s", left)
+		if leftNotes := s.query("SELECT subject FROM pgconsent.sweep_note UNION ALL SELECT subject FROM pgconsent.sweep_erased"); leftNotes != "" {
+			t.Errorf("left behind: %s", leftNotes)
 		}
 		s.verify()
 		if kills == 0 && round == 0 {
@@ -134,14 +135,14 @@ func TestKilledSweepIsResumed(t *testing.T) {
 	}
 }
 
-// leftMade are the summaries that are left, and whether what they were made from is there.
-const leftMade = `SELECT concat(s.body, ' ', i.id IS NOT NULL) FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of ORDER BY 1`
+// leftSummaries queries the remaining summaries, and for each one whether its interaction still exists.
+const leftSummaries = `SELECT concat(s.body, ' ', i.id IS NOT NULL) FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of ORDER BY 1`
 
-// events1 are the records, what was noted of data once for each subject.
-const events1 = `SELECT DISTINCT s.subject || ' ' || r.event FROM pgconsent.consent_record r ` +
+// recordedEvents queries the recorded events, each one once per subject.
+const recordedEvents = `SELECT DISTINCT s.subject || ' ' || r.event FROM pgconsent.consent_record r ` +
 	`JOIN pgconsent.subject s ON s.ref = r.subject WHERE s.subject IS NOT NULL ORDER BY 1`
 
-// idle waits until the server has noticed that the sweeper is gone.
+// idle waits until the server has ended the killed sweeper's sessions.
 func (s *site) idle() {
 	for s.query("SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND (application_name "+
 		"= 'pgconsent sweep' OR application_name = 'pgconsent consent' AND state <> 'idle')") != "" {
@@ -153,7 +154,7 @@ func (s *site) idle() {
 	}
 }
 
-// Consents end and are renewed while several sweepers are at work: no row goes that a consent in force shows, and none
+// Consents end and are renewed while several sweepers run. No row is deleted that an active consent covers, and no row
 // stays that is older than the end of one.
 func TestRenewalsDuringASweep(t *testing.T) {
 	tier.All(t)
@@ -170,35 +171,35 @@ func TestRenewalsDuringASweep(t *testing.T) {
 		})
 	}
 	var mu sync.Mutex
-	written := 0
+	writtenCount := 0
 	for u := range 4 {
 		conn := s.db.Connect(t, "postgres")
 		users.Go(func() {
-			who, random := fmt.Sprintf("u%d", u), tier.Rand(uint64(u))
+			subjectID, random := fmt.Sprintf("u%d", u), tier.Rand(uint64(u))
 			for range 25 {
 				if _, err := s.Registry.Execute(ctx,
-					consent.Command{Action: consent.ActionInteract, Subject: who, Caller: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
+					consent.Command{Action: consent.ActionInteract, Subject: subjectID, Caller: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
 					t.Error(err)
 					return
 				}
 				if _, err := conn.Exec(ctx,
 					"WITH i AS (INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp()) RETURNING "+
-						"id) INSERT INTO summaries (of) SELECT id FROM i", who); err != nil {
+						"id) INSERT INTO summaries (of) SELECT id FROM i", subjectID); err != nil {
 					t.Error(err)
 					return
 				}
 				mu.Lock()
-				written++
+				writtenCount++
 				mu.Unlock()
 				time.Sleep(time.Duration(random.IntN(220)) * time.Millisecond) // around the end of the consent
 			}
-			s.partner(who) // which does not expire
-			if _, err := conn.Exec(ctx, "INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp())", who); err != nil {
+			s.partner(subjectID) // this consent does not expire
+			if _, err := conn.Exec(ctx, "INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp())", subjectID); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	// What was ever written, whatever has become of it.
+	// Record every row that is written, even if it is deleted later.
 	s.exec(`CREATE TABLE log (id bigint, user_id text, at timestamptz);
 		CREATE FUNCTION log() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (NEW.id, NEW.user_id, NEW.at); RETURN NULL; END';
 		CREATE TRIGGER log AFTER INSERT ON interactions FOR EACH ROW EXECUTE FUNCTION log()`)
@@ -206,11 +207,11 @@ func TestRenewalsDuringASweep(t *testing.T) {
 	stop()
 	sweepers.Wait()
 	s.idle()
-	lost := s.query(`SELECT l.user_id FROM log l JOIN pgconsent.consent_current c ON c.subject = l.user_id
+	lostRows := s.query(`SELECT l.user_id FROM log l JOIN pgconsent.consent_current c ON c.subject = l.user_id
 		WHERE NOT EXISTS (SELECT FROM interactions i WHERE i.id = l.id) AND l.at >= COALESCE(c.void_before, '-infinity')
 		AND l.at >= COALESCE(CASE WHEN c.expires_at <= now() THEN c.expires_at END, '-infinity')`)
-	if lost != "" {
-		t.Errorf("lost: %s", lost)
+	if lostRows != "" {
+		t.Errorf("lost: %s", lostRows)
 	}
 	s.sweep()
 	if got := s.query("SELECT i.user_id FROM interactions i JOIN pgconsent.consent_current c ON c.subject = " +
@@ -220,33 +221,33 @@ func TestRenewalsDuringASweep(t *testing.T) {
 	if got := s.query("SELECT s.id::text FROM summaries AS s WHERE NOT EXISTS (SELECT FROM interactions WHERE id = s.of)"); got != "" {
 		t.Errorf("summaries of what has gone: %s", got)
 	}
-	if got := s.query("SELECT count(*) - (SELECT count(*) FROM summaries) || '' FROM interactions"); got != "4" { // the last of each has none
+	if got := s.query("SELECT count(*) - (SELECT count(*) FROM summaries) || '' FROM interactions"); got != "4" { // each user's last row has none
 		t.Errorf("%s rows are without their summary, want 4", got)
 	}
-	ended := s.query("SELECT count(*)::text FROM pgconsent.consent_record WHERE event = 'expired'")
-	kept := s.query("SELECT count(*)::text FROM interactions")
-	if ended == "0" || kept == "0" || strings.TrimSpace(kept) == fmt.Sprint(written) {
-		t.Errorf("%s expiries, %s of %d rows kept: nothing was tried", ended, kept, written)
+	expiryCount := s.query("SELECT count(*)::text FROM pgconsent.consent_record WHERE event = 'expired'")
+	keptCount := s.query("SELECT count(*)::text FROM interactions")
+	if expiryCount == "0" || keptCount == "0" || strings.TrimSpace(keptCount) == fmt.Sprint(writtenCount) {
+		t.Errorf("%s expiries, %s of %d rows kept: nothing was tried", expiryCount, keptCount, writtenCount)
 	}
 	s.verify()
 }
 
-// One sweeper at a time: the second says so and does nothing.
+// Only one sweeper runs at a time: a second one says so and does nothing.
 // seeds/001:158-159.
 func TestOneAtATime(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
 	s.fill()
-	busy := 0
-	other := &Sweeper{Registry: s.Registry}
+	busyCount := 0
+	otherSweeper := &Sweeper{Registry: s.Registry}
 	s.betweenTransactions = func() {
-		if out, err := other.Run(context.Background(), false); err != nil || !out.SweepRunning || len(out.Tables) > 0 {
+		if out, err := otherSweeper.Run(context.Background(), false); err != nil || !out.SweepRunning || len(out.Tables) > 0 {
 			t.Errorf("%+v %v", out, err)
 		}
-		busy++
+		busyCount++
 	}
 	s.sweep()
-	if busy == 0 {
+	if busyCount == 0 {
 		t.Error("nothing was tried")
 	}
 }

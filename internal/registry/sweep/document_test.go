@@ -9,15 +9,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Each policy of docs/reference/lifecycle.md compiles over its schema, and does what the page says.
+// Each policy of docs/reference/lifecycle.md compiles with its schema, and does what the page says.
 func TestLifecycleDocument(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reference/lifecycle.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?s)```(yaml|sql)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	codeBlocks := regexp.MustCompile("(?s)```(yaml|sql)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	schema, found := "", 0
-	for _, b := range blocks {
+	for _, b := range codeBlocks {
 		if b[1] == "sql" {
 			schema = b[2]
 			continue

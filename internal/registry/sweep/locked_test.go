@@ -10,49 +10,49 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Somebody, an agent that may write for one, keeps a row locked that has to go. The sweeper says that the row is still
-// there, deletes what else there is, and keeps nobody from withdrawing meanwhile; when the row is free it goes.
+// Another session, perhaps an agent's, locks a row that must be deleted. The sweeper reports that the row is still
+// there, deletes all other rows, and blocks no withdrawal meanwhile. When the lock is released, it deletes the row.
 func TestLockedRows(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
-	for _, who := range []string{"ada", "bob", "eve"} {
-		s.temporary(who)
-		s.row(who, 0)
+	for _, subjectID := range []string{"ada", "bob", "eve"} {
+		s.temporary(subjectID)
+		s.row(subjectID, 0)
 	}
-	holder := s.db.Connect(t, "postgres")
-	hold := func(sql string) {
+	lockingConn := s.db.Connect(t, "postgres")
+	lockRow := func(sql string) {
 		t.Helper()
-		if _, err := holder.Exec(t.Context(), sql); err != nil {
+		if _, err := lockingConn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hold("BEGIN")
-	hold("SELECT FROM interactions WHERE user_id = 'ada' FOR UPDATE")
-	for _, who := range []string{"ada", "bob"} {
-		s.do(consent.Command{Action: consent.ActionRevoke, Subject: who})
+	lockRow("BEGIN")
+	lockRow("SELECT FROM interactions WHERE user_id = 'ada' FOR UPDATE")
+	for _, subjectID := range []string{"ada", "bob"} {
+		s.do(consent.Command{Action: consent.ActionRevoke, Subject: subjectID})
 	}
 	type result struct {
 		out Report
 		err error
 	}
-	swept := make(chan result, 1)
+	sweepResult := make(chan result, 1)
 	go func() {
 		out, err := s.Run(context.Background(), false)
-		swept <- result{out, err}
+		sweepResult <- result{out, err}
 	}()
 	var got *result
 	for got == nil &&
 		s.query("SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND "+
 			"application_name = 'pgconsent sweep' AND wait_event_type = 'Lock'") == "0" {
 		select {
-		case r := <-swept:
+		case r := <-sweepResult:
 			got = &r
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "eve"})
 	if got == nil {
-		r := <-swept
+		r := <-sweepResult
 		got = &r
 	}
 	if got.err != nil || !slices.Equal(got.out.Failures, []string{"sweep public.interactions: SQLSTATE 55P03"}) {
@@ -61,7 +61,7 @@ func TestLockedRows(t *testing.T) {
 	if rows := s.query("SELECT user_id FROM interactions WHERE user_id = 'bob'"); rows != "" {
 		t.Error("what nobody holds is still there")
 	}
-	hold("COMMIT")
+	lockRow("COMMIT")
 	s.sweep()
 	s.want("")
 	s.verify()

@@ -41,7 +41,7 @@ const (
 	HeaderSignature = "Pgconsent-Signature"
 )
 
-// Message is the body of a message. It says what has changed, and nothing about anybody's data.
+// Message is the body of a message. It says what has changed, and contains no personal data of the user.
 type Message struct {
 	ID      string    `json:"id"`     // the id of the message, which stays the same if it is sent again
 	Record  int64     `json:"record"` // the number of the record in the registry
@@ -65,9 +65,9 @@ func Sign(secret []byte, timestamp string, body []byte) string {
 	return "v1=" + hex.EncodeToString(h.Sum(nil))
 }
 
-// A message is claimed for some time before it is sent: if the process dies, another one sends it after that. The wait
-// doubles with each attempt. One message is claimed at a time: the others would be due again before their turn if one
-// is not answered.
+// A message is claimed for some time before it is sent. If the process dies, another process sends it after that time.
+// The wait doubles with each attempt. Messages are claimed one at a time: in a batch, the claims of the later ones
+// could run out while an earlier one is not answered.
 const (
 	firstRetryDelay = 30 * time.Second
 	maxRetryDelay   = 6 * time.Hour
@@ -107,8 +107,8 @@ func (o *Outbox) Deliver(ctx context.Context) (DeliveryCounts, error) {
 			"interval '720 hours' AND sent_at IS NOT NULL"); err != nil {
 		return out, databaseError("drop old messages", err)
 	}
-	silent := 0
-	for ctx.Err() == nil && silent < maxUnanswered {
+	unansweredCount := 0
+	for ctx.Err() == nil && unansweredCount < maxUnanswered {
 		m, err := o.claimMessage(ctx, conn)
 		if err != nil || m == nil {
 			return out, err
@@ -118,9 +118,9 @@ func (o *Outbox) Deliver(ctx context.Context) (DeliveryCounts, error) {
 			return out, ctx.Err() // the message stays claimed, and is due again later
 		}
 		if why == noAnswerReason || why == noConnectionReason {
-			silent++
+			unansweredCount++
 		} else {
-			silent = 0
+			unansweredCount = 0
 		}
 		if why == "" {
 			out.Sent++

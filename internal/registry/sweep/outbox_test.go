@@ -15,14 +15,14 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// receiver is a real server that keeps what it gets.
+// receiver is an HTTP server that stores the messages it gets.
 type receiver struct {
 	*httptest.Server
-	mu     sync.Mutex
-	got    []Message
-	ids    []string
-	bad    []string // signatures that are not right
-	answer func(w http.ResponseWriter, r *http.Request)
+	mu            sync.Mutex
+	got           []Message
+	ids           []string
+	badMessages   []string // messages with a wrong signature
+	answerRequest func(w http.ResponseWriter, r *http.Request)
 }
 
 func receive(t *testing.T, secret []byte) *receiver {
@@ -36,12 +36,12 @@ func receive(t *testing.T, secret []byte) *receiver {
 		r.mu.Lock()
 		r.got, r.ids = append(r.got, m), append(r.ids, q.Header.Get(HeaderID))
 		if q.Header.Get(HeaderSignature) != Sign(secret, q.Header.Get(HeaderTimestamp), body) || q.Header.Get(HeaderID) != m.ID {
-			r.bad = append(r.bad, q.Header.Get(HeaderSignature))
+			r.badMessages = append(r.badMessages, q.Header.Get(HeaderSignature))
 		}
-		answer := r.answer
+		answerRequest := r.answerRequest
 		r.mu.Unlock()
-		if answer != nil {
-			answer(w, q)
+		if answerRequest != nil {
+			answerRequest(w, q)
 		}
 	}))
 	t.Cleanup(r.Close)
@@ -61,12 +61,12 @@ func (s *site) deliver(o *Outbox) DeliveryCounts {
 	return d
 }
 
-// again makes every message due again.
+// again makes every message due for sending again.
 func (s *site) again() {
 	s.exec("UPDATE pgconsent.outbox SET next_at = now() - interval '1 second' WHERE sent_at IS NULL")
 }
 
-// Warnings are given once per expiry, decisions reach the user.
+// A warning is sent once for each expiry, and decisions are sent to the user.
 // seeds/001:79, 161, 225-228.
 func TestWarningsAndDecisions(t *testing.T) {
 	tier.All(t)
@@ -83,16 +83,16 @@ func TestWarningsAndDecisions(t *testing.T) {
 	if len(r.got) != 1 || r.got[0].Subject != "ada" || r.got[0].Event != "warned" || *r.got[0].Stream != "TEMPORARY" || r.got[0].ExpiresAt == nil {
 		t.Fatalf("%+v", r.got)
 	}
-	s.temporary("ada") // renewed: the next expiry has its own warning
+	s.temporary("ada") // this renews the consent; the next expiry has a warning of its own
 	s.sweep()
 	s.deliver(o)
 	if len(r.got) != 1 {
 		t.Errorf("%+v", r.got)
 	}
 	agent := consent.Party{Role: consent.RoleAgent, ID: "chat"}
-	for who, decision := range map[string]consent.Decision{"yes": consent.DecisionApprove, "no": consent.DecisionReject, "later": consent.DecisionDefer} {
-		s.do(consent.Command{Action: consent.ActionUpgrade, Subject: who, Reason: "MARKER"})
-		s.do(consent.Command{Action: consent.ActionDecide, Subject: who, Decision: decision, Caller: agent, Reason: "MARKER"})
+	for subjectID, decision := range map[string]consent.Decision{"yes": consent.DecisionApprove, "no": consent.DecisionReject, "later": consent.DecisionDefer} {
+		s.do(consent.Command{Action: consent.ActionUpgrade, Subject: subjectID, Reason: "MARKER"})
+		s.do(consent.Command{Action: consent.ActionDecide, Subject: subjectID, Decision: decision, Caller: agent, Reason: "MARKER"})
 	}
 	s.deliver(o)
 	var events []string
@@ -106,30 +106,30 @@ func TestWarningsAndDecisions(t *testing.T) {
 	if text, _ := json.Marshal(r.got); strings.Contains(string(text), "MARKER") {
 		t.Error("a message has a reason in it")
 	}
-	// Twelve days on the renewed consent is about to end, and so is that of whom nobody had to warn before. What was
-	// put off has lapsed.
-	heard, first := len(r.got), *r.got[0].ExpiresAt
+	// After twelve days the renewed consent will soon end, and so will one that needed no warning before. The deferred
+	// request has lapsed.
+	receivedCount, firstExpiry := len(r.got), *r.got[0].ExpiresAt
 	s.ago(-12)
 	s.sweep()
 	s.sweep()
 	s.deliver(o)
 	events = nil
-	for _, m := range r.got[heard:] {
+	for _, m := range r.got[receivedCount:] {
 		events = append(events, m.Subject+" "+m.Event)
-		if m.Event == "warned" && (m.ExpiresAt == nil || !m.ExpiresAt.After(first)) {
-			t.Errorf("%s is warned of %v, after %v", m.Subject, m.ExpiresAt, first)
+		if m.Event == "warned" && (m.ExpiresAt == nil || !m.ExpiresAt.After(firstExpiry)) {
+			t.Errorf("%s is warned of %v, after %v", m.Subject, m.ExpiresAt, firstExpiry)
 		}
 	}
 	slices.Sort(events)
 	if got := strings.Join(events, ", "); got != "ada warned, later lapsed, new warned" {
 		t.Error(got)
 	}
-	if len(r.bad) > 0 {
-		t.Errorf("signatures: %v", r.bad)
+	if len(r.badMessages) > 0 {
+		t.Errorf("signatures: %v", r.badMessages)
 	}
 }
 
-// "PARTNERSHIP_REVIEW_TIMEOUT: Max time for agent decision (48h)": it lapses unapproved.
+// "PARTNERSHIP_REVIEW_TIMEOUT: Max time for agent decision (48h)": an undecided request lapses.
 // seeds/001:225-228.
 func TestLapse(t *testing.T) {
 	tier.All(t)
@@ -147,20 +147,21 @@ func TestLapse(t *testing.T) {
 	}
 }
 
-// Receivers fail, hang and redirect. A message comes again, later and later, with its id, until it is taken.
+// A receiver fails, hangs or redirects. The message is sent again with the same id, at growing intervals, until the
+// receiver accepts it.
 func TestFailingWebhook(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
 	r := receive(t, []byte("secret"))
-	elsewhere := receive(t, []byte("secret"))
+	otherReceiver := receive(t, []byte("secret"))
 	o := s.outbox(r.URL)
 	s.temporary("ada")
 	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: consent.Party{Role: consent.RoleController, ID: "us"}})
 	release := make(chan struct{})
 	defer close(release)
-	for i, one := range []struct {
-		reason string
-		answer func(w http.ResponseWriter, q *http.Request)
+	for i, failure := range []struct {
+		reason        string
+		answerRequest func(w http.ResponseWriter, q *http.Request)
 	}{
 		{"status 500", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }},
 		{"no answer in time", func(_ http.ResponseWriter, q *http.Request) {
@@ -170,7 +171,7 @@ func TestFailingWebhook(t *testing.T) {
 			}
 		}},
 		{"status 307", func(w http.ResponseWriter, q *http.Request) {
-			http.Redirect(w, q, elsewhere.URL, http.StatusTemporaryRedirect)
+			http.Redirect(w, q, otherReceiver.URL, http.StatusTemporaryRedirect)
 		}},
 		{"no connection", func(w http.ResponseWriter, _ *http.Request) {
 			c, _, err := w.(http.Hijacker).Hijack()
@@ -180,17 +181,17 @@ func TestFailingWebhook(t *testing.T) {
 		}},
 	} {
 		r.mu.Lock()
-		r.answer = one.answer
+		r.answerRequest = failure.answerRequest
 		r.mu.Unlock()
-		if o.Timeout = tier.Patience; one.reason == "no answer in time" {
+		if o.Timeout = tier.Patience; failure.reason == "no answer in time" {
 			o.Timeout = 300 * time.Millisecond
 		}
 		before := s.query("SELECT clock_timestamp()::text")
 		if d := s.deliver(o); d.Failed != 1 || d.Sent != 0 {
-			t.Fatalf("%s: %+v", one.reason, d)
+			t.Fatalf("%s: %+v", failure.reason, d)
 		}
-		if got := s.query("SELECT error || ' ' || attempts FROM pgconsent.outbox"); !strings.HasPrefix(got, one.reason) {
-			t.Errorf("%q, want %q", got, one.reason)
+		if got := s.query("SELECT error || ' ' || attempts FROM pgconsent.outbox"); !strings.HasPrefix(got, failure.reason) {
+			t.Errorf("%q, want %q", got, failure.reason)
 		}
 		want := retryDelay(i + 1).Seconds()
 		if got := s.query("SELECT (extract(epoch FROM next_at - timestamptz '" + before + "') > " +
@@ -204,7 +205,7 @@ func TestFailingWebhook(t *testing.T) {
 		s.again()
 	}
 	r.mu.Lock()
-	r.answer = nil
+	r.answerRequest = nil
 	r.mu.Unlock()
 	o.Timeout = tier.Patience
 	if d := s.deliver(o); d.Sent != 1 {
@@ -218,14 +219,14 @@ func TestFailingWebhook(t *testing.T) {
 	if len(slices.Compact(r.ids)) != 1 {
 		t.Errorf("ids: %v", r.ids)
 	}
-	if len(elsewhere.got) != 0 {
+	if len(otherReceiver.got) != 0 {
 		t.Error("a redirect was followed")
 	}
 }
 
 func jsonNumber(f float64) string { b, _ := json.Marshal(f); return string(b) }
 
-// Whoever is erased is told nothing any more, and their name leaves the outbox.
+// After an erasure nothing more is sent about the subject, and the outbox no longer contains the name.
 func TestErasureEmptiesTheOutbox(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.ago(12)

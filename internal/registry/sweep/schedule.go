@@ -7,31 +7,31 @@ import (
 )
 
 // RunEvery sweeps and delivers messages until ctx ends: once each period, and soon after a withdrawal. Several proxies
-// may do so on one database, of which one sweeps at a time. The function told is called after each sweep and each
+// may call it for one database; one of them sweeps at a time. The function report is called after each sweep and each
 // delivery, one call at a time. A slow receiver of messages does not delay the sweeper.
 func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox, report func(Report, DeliveryCounts,
 	error)) {
 	const look, patience = 10 * time.Second, 5 * time.Minute
 	pause := min(look, max(period/4, time.Second))
-	var one sync.Mutex
-	tell := func(r Report, d DeliveryCounts, err error) {
-		one.Lock()
-		defer one.Unlock()
+	var reportLock sync.Mutex
+	reportOnce := func(r Report, d DeliveryCounts, err error) {
+		reportLock.Lock()
+		defer reportLock.Unlock()
 		if report != nil && ctx.Err() == nil {
 			report(r, d, err)
 		}
 	}
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	swept := make(chan struct{}, 1) // a sweep may have queued messages
+	sweepSignal := make(chan struct{}, 1) // a sweep may have queued messages
 	if o != nil {
 		wait.Go(func() {
 			for ctx.Err() == nil {
-				delivered, err := o.Deliver(ctx)
-				tell(Report{}, delivered, err)
+				deliveredCount, err := o.Deliver(ctx)
+				reportOnce(Report{}, deliveredCount, err)
 				select {
 				case <-ctx.Done():
-				case <-swept:
+				case <-sweepSignal:
 				case <-time.After(pause):
 				}
 			}
@@ -40,18 +40,18 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 	var pausedUntil time.Time // no sweep before this time, after a failure
 	for ctx.Err() == nil {
 		var report Report
-		due, err := s.isDue(ctx, period)
-		if err == nil && due && time.Now().After(pausedUntil) {
+		isDue, err := s.isDue(ctx, period)
+		if err == nil && isDue && time.Now().After(pausedUntil) {
 			report, err = s.Run(ctx, false)
 			if err != nil || len(report.Failures) > 0 {
 				pausedUntil = time.Now().Add(patience)
 			}
 			select {
-			case swept <- struct{}{}:
+			case sweepSignal <- struct{}{}:
 			default:
 			}
 		}
-		tell(report, DeliveryCounts{}, err)
+		reportOnce(report, DeliveryCounts{}, err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -78,6 +78,6 @@ func (s *Sweeper) isDue(ctx context.Context, period time.Duration) (bool, error)
 	if isOver {
 		return true, nil
 	}
-	waiting, err := removalLag(ctx, conn, now)
-	return waiting > 0, err
+	lag, err := removalLag(ctx, conn, now)
+	return lag > 0, err
 }

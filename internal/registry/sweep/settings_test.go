@@ -7,15 +7,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Settings that somebody has stored for the database or a role change nothing of what goes, of what is recorded, or of
-// whether it holds.
+// Settings that are stored for the database or a role change neither which rows are deleted, nor what is recorded, nor
+// whether the registry verifies.
 func TestStoredSettingsChangeNothing(t *testing.T) {
 	tier.All(t)
-	calm, s := build(t, consent.Settings{}), build(t, consent.Settings{})
-	calm.fill()
+	undisturbed, s := build(t, consent.Settings{}), build(t, consent.Settings{})
+	undisturbed.fill()
 	s.fill()
-	const due = "SELECT concat_ws(' ', relation, subject, what, number) FROM pgconsent.sweep_due() ORDER BY 1"
-	want := calm.query(due)
+	const dueQuery = "SELECT concat_ws(' ', relation, subject, what, number) FROM pgconsent.sweep_due() ORDER BY 1"
+	want := undisturbed.query(dueQuery)
 	for _, setting := range []string{
 		"timezone = 'Pacific/Kiritimati'", "datestyle = 'German'", "intervalstyle = 'sql_standard'", "bytea_output = 'escape'", "search_path = 'evil'",
 		"default_transaction_read_only = on", "default_transaction_isolation = 'serializable'",
@@ -30,19 +30,19 @@ func TestStoredSettingsChangeNothing(t *testing.T) {
 	}
 	s.exec("CREATE SCHEMA evil; CREATE FUNCTION evil.statement_timestamp() RETURNS timestamptz LANGUAGE sql AS " +
 		"'SELECT timestamptz ''2000-01-01'''; GRANT USAGE ON SCHEMA evil TO PUBLIC")
-	if got := s.query(due); got != want {
+	if got := s.query(dueQuery); got != want {
 		t.Errorf("due:\n%s\nwant\n%s", got, want)
 	}
 	s.Registry.Close()
-	calm.sweep()
+	undisturbed.sweep()
 	s.sweep()
 	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "warned"})
-	calm.do(consent.Command{Action: consent.ActionRevoke, Subject: "warned"})
-	if got := s.rows(); got != calm.rows() {
-		t.Errorf("rows:\n%s\nwant\n%s", got, calm.rows())
+	undisturbed.do(consent.Command{Action: consent.ActionRevoke, Subject: "warned"})
+	if got := s.rows(); got != undisturbed.rows() {
+		t.Errorf("rows:\n%s\nwant\n%s", got, undisturbed.rows())
 	}
-	if got := s.query(events1); got != calm.query(events1) {
-		t.Errorf("records:\n%s\nwant\n%s", got, calm.query(events1))
+	if got := s.query(recordedEvents); got != undisturbed.query(recordedEvents) {
+		t.Errorf("records:\n%s\nwant\n%s", got, undisturbed.query(recordedEvents))
 	}
 	s.verify()
 }

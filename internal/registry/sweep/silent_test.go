@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// silent is a receiver that takes messages and never answers.
-func silent(t *testing.T) *receiver {
+// silentReceiver starts a receiver that accepts messages and never answers.
+func silentReceiver(t *testing.T) *receiver {
 	r, release := receive(t, []byte("secret")), make(chan struct{})
-	r.answer = func(_ http.ResponseWriter, q *http.Request) {
+	r.answerRequest = func(_ http.ResponseWriter, q *http.Request) {
 		select {
 		case <-release:
 		case <-q.Context().Done():
@@ -23,20 +23,21 @@ func silent(t *testing.T) *receiver {
 	return r
 }
 
-func (s *site) revoke(who string) {
+func (s *site) revoke(subjectID string) {
 	s.t.Helper()
-	s.do(consent.Command{Action: consent.ActionRevoke, Subject: who, Caller: consent.Party{Role: consent.RoleController, ID: "us"}})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: subjectID, Caller: consent.Party{Role: consent.RoleController, ID: "us"}})
 }
 
-// A receiver that answers nobody is asked a few times and then left: what waits behind is not put off for it.
+// After a few attempts, a sweeper sends nothing more to a receiver that does not answer. Its waiting messages are not
+// postponed for that.
 func TestSilentReceiverIsSkipped(t *testing.T) {
 	s := build(t, consent.Settings{})
-	r := silent(t)
+	r := silentReceiver(t)
 	o := s.outbox(r.URL)
 	o.Timeout = 50 * time.Millisecond
-	for _, who := range []string{"a", "b", "c", "d", "e", "f"} {
-		s.temporary(who)
-		s.revoke(who)
+	for _, subjectID := range []string{"a", "b", "c", "d", "e", "f"} {
+		s.temporary(subjectID)
+		s.revoke(subjectID)
 	}
 	if d := s.deliver(o); d.Sent != 0 || d.Failed != maxUnanswered {
 		t.Errorf("%+v, want %d that failed", d, maxUnanswered)
@@ -45,7 +46,7 @@ func TestSilentReceiverIsSkipped(t *testing.T) {
 		t.Errorf("%s messages are as they were, want 3", got)
 	}
 	r.mu.Lock()
-	r.answer = nil
+	r.answerRequest = nil
 	r.mu.Unlock()
 	o.Timeout = tier.Patience
 	if d := s.deliver(o); d.Sent != 3 || d.Failed != 0 {
@@ -53,48 +54,48 @@ func TestSilentReceiverIsSkipped(t *testing.T) {
 	}
 }
 
-// What was withdrawn is deleted while a receiver of messages answers nobody.
+// A sweep deletes withdrawn data even while a receiver of messages does not answer.
 func TestSweepsDoNotWaitForReceivers(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
-	r := silent(t)
+	r := silentReceiver(t)
 	o := s.outbox(r.URL)
 	o.Timeout = time.Hour
-	for _, who := range []string{"ada", "bob"} {
-		s.temporary(who)
-		s.row(who, 0)
+	for _, subjectID := range []string{"ada", "bob"} {
+		s.temporary(subjectID)
+		s.row(subjectID, 0)
 	}
 	s.revoke("bob")
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
+	isFinished := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(isFinished)
 		s.RunEvery(ctx, time.Hour, o, nil)
 	}()
 	defer func() {
 		cancel()
 		select {
-		case <-ended:
+		case <-isFinished:
 		case <-time.After(tier.Patience):
 			t.Error("it does not end")
 		}
 	}()
-	asked := func() bool {
+	hasMessage := func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.got) > 0
 	}
-	until(t, "the receiver is asked", asked)
-	until(t, "bob's rows are gone", func() bool { return s.query("SELECT count(*)::text FROM interactions") == "1" })
+	waitUntil(t, "the receiver is asked", hasMessage)
+	waitUntil(t, "bob's rows are gone", func() bool { return s.query("SELECT count(*)::text FROM interactions") == "1" })
 	s.revoke("ada")
-	until(t, "ada's rows are gone", func() bool { return s.query("SELECT count(*)::text FROM interactions") == "0" })
+	waitUntil(t, "ada's rows are gone", func() bool { return s.query("SELECT count(*)::text FROM interactions") == "0" })
 }
 
-func until(t *testing.T, what string, holds func() bool) {
+func waitUntil(t *testing.T, description string, isTrue func() bool) {
 	t.Helper()
-	for end := time.Now().Add(tier.Patience); !holds(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(tier.Patience); !isTrue(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
+			t.Fatalf("never: %s", description)
 		}
 	}
 }

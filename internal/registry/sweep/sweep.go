@@ -115,7 +115,7 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	return out, nil
 }
 
-// connect opens a connection of its own: the lock ends with it.
+// connect opens a separate connection: the advisory lock ends with it.
 func (s *Sweeper) connect(ctx context.Context) (*pgx.Conn, error) {
 	c := s.Registry.Connect.Copy()
 	c.RuntimeParams["application_name"] = "pgconsent sweep"
@@ -163,37 +163,37 @@ var eventNames = map[consent.Action]string{consent.ActionExpire: "expired", cons
 // recordExpiries records what time alone has done.
 func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 	const page = 500
-	recorded, stuck := 0, map[consent.Key]bool{}
+	recordedCount, stuckKeys := 0, map[consent.Key]bool{}
 	for ctx.Err() == nil {
-		list, err := s.Registry.DueCommands(ctx, page+len(stuck))
+		list, err := s.Registry.DueCommands(ctx, page+len(stuckKeys))
 		if err != nil {
 			s.addFailure(out, "read what is due", err)
 			return
 		}
-		moved := false
+		hasChanged := false
 		for _, command := range list {
-			if stuck[command.Key()] {
+			if stuckKeys[command.Key()] {
 				continue
 			}
 			_, err := s.Registry.Execute(ctx, command)
-			var invalid *consent.ValidationError
+			var validationErr *consent.ValidationError
 			switch {
-			case errors.As(err, &invalid): // another process has recorded it
-				stuck[command.Key()] = true
+			case errors.As(err, &validationErr): // another process has recorded it
+				stuckKeys[command.Key()] = true
 			case err != nil:
-				stuck[command.Key()] = true
+				stuckKeys[command.Key()] = true
 				s.addFailure(out, "record that a consent "+eventNames[command.Action], err)
 			default:
-				moved = true
+				hasChanged = true
 				out.RecordedEvents[eventNames[command.Action]]++
 			}
-			recorded++
-			s.progress("records", recorded, 0)
+			recordedCount++
+			s.progress("records", recordedCount, 0)
 			if ctx.Err() != nil {
 				return
 			}
 		}
-		if !moved {
+		if !hasChanged {
 			return
 		}
 	}
@@ -231,8 +231,8 @@ func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) 
 			command.Action = consent.ActionNoteAnonymised
 		}
 		// an erased subject has no records to which the note could be added
-		var missing *consent.NotFoundError
-		if _, err := s.Registry.Execute(ctx, command); err != nil && !errors.As(err, &missing) {
+		var notFound *consent.NotFoundError
+		if _, err := s.Registry.Execute(ctx, command); err != nil && !errors.As(err, &notFound) {
 			s.addFailure(out, "record that data were "+n.what, err)
 			continue
 		}
@@ -325,14 +325,14 @@ func (s *Sweeper) sweepSubject(ctx context.Context, conn *pgx.Conn, d dueRows, c
 		if err != nil {
 			return err
 		}
-		before, others := sweptRows, int64(0)
+		before, derivedRows := sweptRows, int64(0)
 		var relation, operation string
 		var number int64
 		if _, err := pgx.ForEachRow(rows, []any{&relation, &operation, &number}, func() error {
 			if relation == d.relation {
 				sweptRows += number
 			} else {
-				others += number
+				derivedRows += number
 			}
 			t.addRows(relation, d.subject, operation, number)
 			return nil
@@ -341,7 +341,7 @@ func (s *Sweeper) sweepSubject(ctx context.Context, conn *pgx.Conn, d dueRows, c
 		}
 		if sweptRows > before {
 			idle = 0
-		} else if idle++; others == 0 || idle > maxDerivedOnly {
+		} else if idle++; derivedRows == 0 || idle > maxDerivedOnly {
 			return nil
 		}
 		if s.betweenTransactions != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("SWEEP_DSN") != "" { // a child of TestKilledSweepIsResumed
+	if os.Getenv("SWEEP_DSN") != "" { // this is the child process of TestKilledSweepIsResumed
 		os.Exit(m.Run())
 	}
 	pgtest.Main(m)
@@ -79,8 +79,8 @@ tables:
 type site struct {
 	*Sweeper
 	db   *pgtest.DB
-	conn *pgx.Conn // the owner's
-	key  string    // of the registry, a file
+	conn *pgx.Conn // a connection of the owner
+	key  string    // the path of the registry's key file
 	t    testing.TB
 }
 
@@ -125,7 +125,7 @@ func (s *site) exec(sql string, args ...any) {
 	}
 }
 
-// ago moves the registry's clock; days that are to come are less than nothing.
+// ago sets the registry's clock so many days back; a negative number sets it forward.
 func (s *site) ago(days int) {
 	s.t.Helper()
 	body := "pg_catalog.clock_timestamp()"
@@ -145,32 +145,32 @@ func (s *site) do(c consent.Command) {
 	}
 }
 
-func (s *site) temporary(who string) {
+func (s *site) temporary(subjectID string) {
 	s.t.Helper()
-	s.do(consent.Command{Action: consent.ActionInteract, Subject: who})
+	s.do(consent.Command{Action: consent.ActionInteract, Subject: subjectID})
 }
 
-func (s *site) partner(who string) {
+func (s *site) partner(subjectID string) {
 	s.t.Helper()
-	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: who})
-	s.do(consent.Command{Action: consent.ActionDecide, Subject: who, Decision: consent.DecisionApprove,
+	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: subjectID})
+	s.do(consent.Command{Action: consent.ActionDecide, Subject: subjectID, Decision: consent.DecisionApprove,
 		Caller: consent.Party{Role: consent.RoleAgent, ID: "chat"}})
 }
 
-func (s *site) degrade(who string, to consent.Stream) {
+func (s *site) degrade(subjectID string, stream consent.Stream) {
 	s.t.Helper()
-	s.do(consent.Command{Action: consent.ActionDegrade, Subject: who, Stream: to})
+	s.do(consent.Command{Action: consent.ActionDegrade, Subject: subjectID, Stream: stream})
 }
 
-// row writes an interaction of so many days ago, and a summary of it.
-func (s *site) row(who string, days int) {
+// row inserts an interaction that is so many days old, and a summary of it.
+func (s *site) row(subjectID string, days int) {
 	s.t.Helper()
 	s.exec(`WITH i AS (INSERT INTO interactions (user_id, at, channel, account, style, errors, messages)
 		VALUES ($1, now() - $2 * interval '24 hours', 'api', 'account', 'style', 'errors', 10) RETURNING id, user_id)
-		INSERT INTO summaries (of, body) SELECT id, user_id FROM i`, who, days)
+		INSERT INTO summaries (of, body) SELECT id, user_id FROM i`, subjectID, days)
 }
 
-// verify fails if the records are not sound. What the test did to the clock shows as well.
+// verify fails the test if the registry does not verify, apart from the test's own change of the clock.
 func (s *site) verify() {
 	s.t.Helper()
 	report, err := s.Registry.Verify(s.t.Context())
@@ -193,7 +193,7 @@ func (s *site) sweep() Report {
 	return out
 }
 
-// rows are what is in the table: the subject and what is left of it.
+// rows returns the rows of the table: the subject, and the columns that are not yet removed.
 func (s *site) rows() string { return s.query(leftRows) }
 
 const leftRows = `SELECT CASE WHEN user_id LIKE 'anonymous-%' THEN 'nobody' ELSE user_id END || ':' ||
@@ -220,15 +220,15 @@ func (s *site) want(want string) {
 	}
 }
 
-// TEMPORARY: "Full deletion after expiry"; an interaction afterwards revives nothing.
+// TEMPORARY: "Full deletion after expiry"; an interaction afterwards brings nothing back.
 // seeds/001:23-28, 160.
 func TestExpiry(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.ago(20)
-	for _, who := range []string{"old", "back", "renewed"} {
-		s.temporary(who)
-		s.exec("INSERT INTO people VALUES ($1, 'name')", who)
-		s.row(who, 19)
+	for _, subjectID := range []string{"old", "back", "renewed"} {
+		s.temporary(subjectID)
+		s.exec("INSERT INTO people VALUES ($1, 'name')", subjectID)
+		s.row(subjectID, 19)
 	}
 	s.ago(10)
 	s.temporary("renewed")
@@ -239,7 +239,7 @@ func TestExpiry(t *testing.T) {
 	s.temporary("new")
 	s.row("new", 0)
 	before, records := s.rows(), s.query("SELECT count(*)::text FROM pgconsent.consent_record")
-	dry, err := s.Run(t.Context(), true)
+	dryRun, err := s.Run(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,11 +247,11 @@ func TestExpiry(t *testing.T) {
 		t.Error("a dry run has changed something")
 	}
 	if want := []Table{{"public.interactions", 2, 2, 0}, {"public.people", 1, 1, 0},
-		{"public.summaries", 2, 2, 0}}; !slices.Equal(dry.Tables, want) || dry.RecordedEvents["expired"] != 1 {
-		t.Errorf("a dry run says %+v", dry)
+		{"public.summaries", 2, 2, 0}}; !slices.Equal(dryRun.Tables, want) || dryRun.RecordedEvents["expired"] != 1 {
+		t.Errorf("a dry run says %+v", dryRun)
 	}
-	if out := s.sweep(); !slices.Equal(out.Tables, dry.Tables) || out.RecordedEvents["expired"] != 1 {
-		t.Errorf("done: %+v, and the dry run said %+v", out, dry)
+	if out := s.sweep(); !slices.Equal(out.Tables, dryRun.Tables) || out.RecordedEvents["expired"] != 1 {
+		t.Errorf("done: %+v, and the dry run said %+v", out, dryRun)
 	}
 	s.want("back:ase, new:ase, renewed:ase, renewed:ase")
 	if got := s.query("SELECT user_id FROM people ORDER BY 1"); got != "back, renewed" {
@@ -272,13 +272,14 @@ func TestExpiry(t *testing.T) {
 	s.verify()
 }
 
+// A withdrawal or an erasure deletes the subject's rows at the next sweep.
 // seeds/001:116-119, 170-174, 201, 202.
 func TestWithdrawalAndErasure(t *testing.T) {
 	s := build(t, consent.Settings{})
-	for _, who := range []string{"withdrawn", "revoked", "erased", "again", "stays"} {
-		s.temporary(who)
-		s.exec("INSERT INTO people VALUES ($1, 'name')", who)
-		s.row(who, 0)
+	for _, subjectID := range []string{"withdrawn", "revoked", "erased", "again", "stays"} {
+		s.temporary(subjectID)
+		s.exec("INSERT INTO people VALUES ($1, 'name')", subjectID)
+		s.row(subjectID, 0)
 	}
 	s.row("unknown", 0)
 	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "withdrawn"})
@@ -292,7 +293,7 @@ func TestWithdrawalAndErasure(t *testing.T) {
 	if got := s.query("SELECT user_id FROM people ORDER BY 1"); got != "again, stays" {
 		t.Error(got)
 	}
-	// Nothing of ours still holds the name of who was erased.
+	// No table of pgconsent contains the erased name any more.
 	for _, table := range strings.Split(s.query(
 		"SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = 'pgconsent'::regnamespace AND c.relkind = 'r'"), ", ") {
 		if got := s.query("SELECT t::text FROM " + table + " AS t WHERE t::text LIKE '%erased,%' AND t::text NOT LIKE '%,erased,%'"); got != "" {
@@ -304,7 +305,7 @@ func TestWithdrawalAndErasure(t *testing.T) {
 	}
 }
 
-// "90-day gradual anonymization", by full days.
+// "90-day gradual anonymization", counted in full days.
 // seeds/001:163-168.
 func TestDecay(t *testing.T) {
 	s := build(t, consent.Settings{})
@@ -322,13 +323,13 @@ func TestDecay(t *testing.T) {
 	s.sweep()
 	s.want("d000:ase, d030:ase, d031:ase, d060:ase, d061:, d089:, nobody: anonymous, nobody: anonymous")
 	if got := s.query("SELECT body FROM summaries ORDER BY 1"); got != "d000, d030, d031, d060, d061, d089" {
-		t.Errorf("summaries of %s", got) // what is hidden to the last is gone
+		t.Errorf("summaries of %s", got) // summaries of fully anonymized rows are deleted
 	}
-	// New rows of who is ANONYMOUS are anonymous at once.
+	// New rows of a subject in the stream ANONYMOUS are made anonymous at the next sweep.
 	s.row("d000", 0)
 	s.sweep()
 	s.want("d000:ase, d030:ase, d031:ase, d060:ase, d061:, d089:, nobody: anonymous, nobody: anonymous, nobody: anonymous")
-	// Two rows of one person are of one person still, and of nobody else.
+	// After they are made anonymous, two rows of one person still belong to one person, and to nobody else.
 	s.row("d000", 0)
 	s.row("d030", 0)
 	s.sweep()
@@ -340,7 +341,7 @@ func TestDecay(t *testing.T) {
 	}
 }
 
-// "A new partnership stops the countdown": what was removed stays removed, what was not stays.
+// "A new partnership stops the countdown": what was removed stays removed, and everything else remains.
 // seeds/001:425.
 func TestDecayStopped(t *testing.T) {
 	tier.All(t)
@@ -362,12 +363,12 @@ func TestDecayStopped(t *testing.T) {
 	s.ago(0)
 	s.sweep()
 	s.want("d10:ase, d10:ase, d65:, d65:ase")
-	s.degrade("d65", consent.StreamAnonymous) // at 0 again
+	s.degrade("d65", consent.StreamAnonymous) // the countdown begins at 0 again
 	s.sweep()
 	s.want("d10:ase, d10:ase, d65:, d65:ase")
 }
 
-// "PARTNERED → TEMPORARY: Immediate": the other categories go at once.
+// "PARTNERED → TEMPORARY: Immediate": the other categories are deleted at once.
 // seeds/001:81-85.
 func TestToTemporary(t *testing.T) {
 	s := build(t, consent.Settings{})
@@ -380,7 +381,7 @@ func TestToTemporary(t *testing.T) {
 	s.want("ada:a, ada:ase")
 }
 
-// Without ENABLE_DECAY_PROTOCOL: at once.
+// Without ENABLE_DECAY_PROTOCOL, rows are made anonymous at once.
 // seeds/001:230-233.
 func TestWithoutDecay(t *testing.T) {
 	tier.All(t)
@@ -392,7 +393,7 @@ func TestWithoutDecay(t *testing.T) {
 	s.want("nobody: anonymous")
 }
 
-// Another consent of the subject's, to somebody, keeps what it shows.
+// If the subject has given another consent, to one grantee, the rows that it shows are not deleted.
 func TestAnotherConsentKeepsRows(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.ago(20)

@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Notes have subjects. Summaries are made from notes by links, digests from summaries by a list, letters from digests
-// by a column, thoughts from each other and at first from notes; archives are kept; rooms go with their people, and
-// what was said in them was made from the room.
+// Notes have subjects. Summaries derive from notes by a link table, digests from summaries by a list, letters from
+// digests by a column. Thoughts derive from each other, and at first from notes. Archives are kept. Rooms are deleted
+// with their people, and echoes derive from rooms.
 const takenSchema = `
 CREATE TABLE people (user_id text PRIMARY KEY);
 CREATE TABLE rooms (id int PRIMARY KEY, user_id text REFERENCES people ON DELETE CASCADE);
@@ -50,7 +50,7 @@ tables:
   copies: { rows: [ derived: { from: { archives: { id: archive } } } ] }
 `
 
-// ids are what is left of a table.
+// ids returns the ids of the remaining rows of a table.
 func (s *site) ids(table string) string {
 	s.t.Helper()
 	return strings.ReplaceAll(s.query("SELECT t.id::text FROM "+table+" AS t ORDER BY t.id"), ", ", " ")
@@ -65,13 +65,13 @@ func (s *site) dry() []Table {
 	return out.Tables
 }
 
-// What was made from rows that go goes with them, to any depth, and what is to be kept stays.
+// Rows that derive from deleted rows are deleted with them, to any depth, unless the policy keeps them.
 func TestRowsDerivedFromSweptRows(t *testing.T) {
 	tier.All(t)
 	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
-	for _, who := range []string{"ada", "bob", "eve"} {
-		s.partner(who)
-		s.exec("INSERT INTO people VALUES ($1)", who)
+	for _, subjectID := range []string{"ada", "bob", "eve"} {
+		s.partner(subjectID)
+		s.exec("INSERT INTO people VALUES ($1)", subjectID)
 	}
 	s.exec(`INSERT INTO rooms VALUES (1, 'ada'), (2, 'bob'); INSERT INTO echoes VALUES (1, 1), (2, 2), (3, NULL);
 		INSERT INTO notes VALUES (1, 'ada', now(), 'x'), (2, 'bob', now(), 'x'), (3, 'eve', NULL, 'x'), (4, 'nobody', now(), 'x');
@@ -86,11 +86,11 @@ func TestRowsDerivedFromSweptRows(t *testing.T) {
 		INSERT INTO thought_parts VALUES (3, 1), (3, 2), (4, 3), (4, 2), (5, 4), (6, 2), (8, 9), (9, 8), (9, 5), (7, 2), (1, 2);
 		INSERT INTO archives VALUES (1, 1), (2, 2); INSERT INTO copies VALUES (1, 1), (2, 2)`)
 	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "ada"})
-	dry := s.dry()
+	predictedTables := s.dry()
 	want := []Table{{"public.digests", 1, 2, 0}, {"public.echoes", 1, 1, 0}, {"public.letters", 1, 2, 0},
 		{"public.notes", 1, 1, 0}, {"public.people", 1, 1, 0}, {"public.summaries", 1, 1, 0}, {"public.thoughts", 1, 6, 0}}
-	if !slices.Equal(dry, want) {
-		t.Errorf("a dry run says %v, want %v", dry, want)
+	if !slices.Equal(predictedTables, want) {
+		t.Errorf("a dry run says %v, want %v", predictedTables, want)
 	}
 	if out := s.sweep(); !slices.Equal(out.Tables, want) {
 		t.Errorf("done: %v, want %v", out.Tables, want)
@@ -107,7 +107,7 @@ func TestRowsDerivedFromSweptRows(t *testing.T) {
 	if err != nil || history[len(history)-1].Event != consent.EventDeleted {
 		t.Errorf("%+v %v", history, err)
 	}
-	// Anonymous, and so hidden to the last: what was made from the row goes, and the row stays.
+	// When a row has become fully anonymous, the rows that derive from it are deleted, and the row itself stays.
 	s.degrade("bob", consent.StreamAnonymous)
 	if out := s.sweep(); len(out.Tables) != 0 {
 		t.Errorf("on day 0: %v", out.Tables)
@@ -118,9 +118,9 @@ func TestRowsDerivedFromSweptRows(t *testing.T) {
 		t.Errorf("on day 89: %v", out)
 	}
 	s.exec("UPDATE pgconsent.consent_current SET decay_from = now() - interval '90 days' WHERE subject = 'bob'")
-	dry = s.dry()
-	if out := s.sweep(); !slices.Equal(out.Tables, dry) {
-		t.Errorf("done: %v, the dry run said %v", out.Tables, dry)
+	predictedTables = s.dry()
+	if out := s.sweep(); !slices.Equal(out.Tables, predictedTables) {
+		t.Errorf("done: %v, the dry run said %v", out.Tables, predictedTables)
 	}
 	for table, want := range map[string]string{"notes": "2 3 4", "summaries": "3 4", "digests": "4 5 6 7",
 		"letters": "4", "thoughts": "", "archives": "1 2"} {
@@ -128,28 +128,29 @@ func TestRowsDerivedFromSweptRows(t *testing.T) {
 			t.Errorf("%s: %s, want %s", table, got, want)
 		}
 	}
-	// What was swept already has something made from it once more. (Its record was written again, without what this
-	// test did.)
+	// A new summary derives from a row that was swept already. (The consent is written again, since this test had
+	// changed it.)
 	s.exec("UPDATE pgconsent.consent_current SET decay_from = now() - interval '90 days' WHERE subject = 'bob'; " +
 		"INSERT INTO summaries VALUES (9); INSERT INTO summary_notes VALUES (9, 2)")
 	s.sweep()
 	if got := s.ids("summaries"); got != "3 4" {
 		t.Errorf("summaries: %s", got)
 	}
-	// A note with no time is as old as can be, and whoever is erased takes along what was made from it.
+	// A note without a time counts as oldest. Erasing a subject also deletes everything that derives from their rows.
 	s.do(consent.Command{Action: consent.ActionErase, Subject: "eve"})
-	dry = s.dry()
-	if out := s.sweep(); !slices.Equal(out.Tables, dry) || s.ids("summaries") != "4" || s.ids("notes") != "2 4" {
-		t.Errorf("done: %v, the dry run said %v", out.Tables, dry)
+	predictedTables = s.dry()
+	if out := s.sweep(); !slices.Equal(out.Tables, predictedTables) || s.ids("summaries") != "4" || s.ids("notes") != "2 4" {
+		t.Errorf("done: %v, the dry run said %v", out.Tables, predictedTables)
 	}
 }
 
-// A trigger that keeps what was made from a row keeps the row, and the failure is told; others go on.
+// If a trigger prevents that a derived row is deleted, its source row stays too, and the failure is reported. Other
+// rows are deleted.
 func TestTriggersThatKeepDerivedRows(t *testing.T) {
 	tier.All(t)
 	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
-	for _, who := range []string{"ada", "bob"} {
-		s.temporary(who)
+	for _, subjectID := range []string{"ada", "bob"} {
+		s.temporary(subjectID)
 	}
 	s.exec(`INSERT INTO notes VALUES (1, 'ada', now(), 'x'), (2, 'bob', now(), 'x');
 		INSERT INTO summaries VALUES (1), (2); INSERT INTO summary_notes VALUES (1, 1), (2, 2);
@@ -171,100 +172,103 @@ func TestTriggersThatKeepDerivedRows(t *testing.T) {
 	}
 }
 
-// Any graph: what is left is what a walk over it leaves, and a dry run says beforehand what goes.
+// For a random graph of derived rows, a sweep leaves exactly the rows that a walk over the graph leaves. A dry run
+// predicts what is deleted.
 func TestRandomDerivationGraphs(t *testing.T) {
 	tier.All(t)
 	const seed = 40
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
-	const users, notes, others = 6, 20, 24
+	const users, notes, otherRows = 6, 20, 24
 	for round := range 6 {
 		s.BatchSize = 1 + r.IntN(4)
 		type row struct {
 			table string
 			id    int
 		}
-		made := map[row][]row{} // what was made from what
-		gone := map[row]bool{}
+		derivedFrom := map[row][]row{} // the rows that derive from each row
+		deletedRows := map[row]bool{}
 		var script strings.Builder
-		say := func(format string, args ...any) { fmt.Fprintf(&script, format+";\n", args...) }
-		say("TRUNCATE notes, summaries, summary_notes, digests, letters, thoughts, thought_parts")
-		ended := map[int]bool{}
+		addSQL := func(format string, args ...any) { fmt.Fprintf(&script, format+";\n", args...) }
+		addSQL("TRUNCATE notes, summaries, summary_notes, digests, letters, thoughts, thought_parts")
+		endedUsers := map[int]bool{}
 		for u := range users {
-			who := fmt.Sprintf("u%d-%d", round, u)
-			s.temporary(who)
+			subjectID := fmt.Sprintf("u%d-%d", round, u)
+			s.temporary(subjectID)
 			if r.IntN(3) == 0 {
-				ended[u] = true
-				s.do(consent.Command{Action: consent.ActionRevoke, Subject: who})
+				endedUsers[u] = true
+				s.do(consent.Command{Action: consent.ActionRevoke, Subject: subjectID})
 			}
 		}
 		for n := range notes {
 			u := r.IntN(users)
-			say("INSERT INTO notes VALUES (%d, 'u%d-%d', now(), 'x')", n, round, u)
-			gone[row{"notes", n}] = ended[u]
+			addSQL("INSERT INTO notes VALUES (%d, 'u%d-%d', now(), 'x')", n, round, u)
+			deletedRows[row{"notes", n}] = endedUsers[u]
 		}
-		from := func(of row, table string, n int) { made[row{table, n}] = append(made[row{table, n}], of) }
-		for n := range others {
-			say("INSERT INTO summaries VALUES (%d)", n)
+		addDerivation := func(sourceRow row, table string, n int) {
+			derivedFrom[row{table, n}] = append(derivedFrom[row{table, n}], sourceRow)
+		}
+		for n := range otherRows {
+			addSQL("INSERT INTO summaries VALUES (%d)", n)
 			for range 1 + r.IntN(2) {
 				note := r.IntN(notes)
-				from(row{"summaries", n}, "notes", note)
-				say("INSERT INTO summary_notes VALUES (%d, %d)", n, note)
+				addDerivation(row{"summaries", n}, "notes", note)
+				addSQL("INSERT INTO summary_notes VALUES (%d, %d)", n, note)
 			}
 			var list []string
 			for range r.IntN(3) {
-				source := r.IntN(others)
-				from(row{"digests", n}, "summaries", source)
+				source := r.IntN(otherRows)
+				addDerivation(row{"digests", n}, "summaries", source)
 				list = append(list, fmt.Sprintf(`"%d"`, source))
 			}
-			say("INSERT INTO digests VALUES (%d, '[%s]')", n, strings.Join(list, ", "))
-			digest := r.IntN(others)
-			from(row{"letters", n}, "digests", digest)
-			say("INSERT INTO letters VALUES (%d, %d)", n, digest)
+			addSQL("INSERT INTO digests VALUES (%d, '[%s]')", n, strings.Join(list, ", "))
+			digest := r.IntN(otherRows)
+			addDerivation(row{"letters", n}, "digests", digest)
+			addSQL("INSERT INTO letters VALUES (%d, %d)", n, digest)
 			if r.IntN(4) == 0 {
 				note := r.IntN(notes)
-				from(row{"thoughts", n}, "notes", note)
-				say("INSERT INTO thoughts VALUES (%d, %d, 'first')", n, note)
+				addDerivation(row{"thoughts", n}, "notes", note)
+				addSQL("INSERT INTO thoughts VALUES (%d, %d, 'first')", n, note)
 			} else {
-				say("INSERT INTO thoughts VALUES (%d, NULL, 'made')", n)
+				addSQL("INSERT INTO thoughts VALUES (%d, NULL, 'made')", n)
 			}
 		}
-		for range others {
-			whole, part := r.IntN(others), r.IntN(others)
-			say("INSERT INTO thought_parts SELECT %d, %d FROM thoughts WHERE id = %[1]d AND kind = 'made'", whole, part)
-			if !strings.Contains(script.String(), fmt.Sprintf("thoughts VALUES (%d, NULL", whole)) {
+		for range otherRows {
+			wholeID, partID := r.IntN(otherRows), r.IntN(otherRows)
+			addSQL("INSERT INTO thought_parts SELECT %d, %d FROM thoughts WHERE id = %[1]d AND kind = 'made'", wholeID, partID)
+			if !strings.Contains(script.String(), fmt.Sprintf("thoughts VALUES (%d, NULL", wholeID)) {
 				continue
 			}
-			from(row{"thoughts", whole}, "thoughts", part)
+			addDerivation(row{"thoughts", wholeID}, "thoughts", partID)
 		}
 		s.exec(script.String())
-		for more := true; more; {
-			more = false
-			for source, list := range made {
-				for _, of := range list {
-					if gone[source] && !gone[of] {
-						gone[of], more = true, true
+		for hasChanged := true; hasChanged; {
+			hasChanged = false
+			for source, list := range derivedFrom {
+				for _, sourceRow := range list {
+					if deletedRows[source] && !deletedRows[sourceRow] {
+						deletedRows[sourceRow], hasChanged = true, true
 					}
 				}
 			}
 		}
-		dry := s.dry()
-		if out := s.sweep(); !slices.Equal(out.Tables, dry) {
-			t.Errorf("round %d: done %v, and the dry run said %v", round, out.Tables, dry)
+		predictedTables := s.dry()
+		if out := s.sweep(); !slices.Equal(out.Tables, predictedTables) {
+			t.Errorf("round %d: done %v, and the dry run said %v", round, out.Tables, predictedTables)
 		}
-		left := 0
+		leftCount := 0
 		for _, table := range []string{"notes", "summaries", "digests", "letters", "thoughts"} {
 			var want []string
-			for n := range map[bool]int{true: notes, false: others}[table == "notes"] {
-				if !gone[row{table, n}] {
+			for n := range map[bool]int{true: notes, false: otherRows}[table == "notes"] {
+				if !deletedRows[row{table, n}] {
 					want = append(want, fmt.Sprint(n))
 				}
 			}
-			left += len(want)
+			leftCount += len(want)
 			if got := s.ids(table); got != strings.Join(want, " ") {
 				t.Errorf("round %d: %s: %s, want %s", round, table, got, strings.Join(want, " "))
 			}
 		}
-		t.Logf("round %d: %d of %d rows left", round, left, notes+4*others)
+		t.Logf("round %d: %d of %d rows left", round, leftCount, notes+4*otherRows)
 	}
 }

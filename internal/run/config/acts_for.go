@@ -62,8 +62,8 @@ func (a *ActsFor) check(d *decoder, path string, agent *Agent, j *JWT) {
 			d.addProblem(path+".attributes", "Leave it out of one of the two.",
 				"%s.attributes: the agent itself has the attribute %s", path, name)
 		}
-		for _, other := range a.Attributes[:i] {
-			if other == name {
+		for _, earlier := range a.Attributes[:i] {
+			if earlier == name {
 				d.addProblem(path+".attributes", "", "%s.attributes names %q twice", path, name)
 			}
 		}

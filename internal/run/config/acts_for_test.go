@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// The section acts_for says all that is needed, and nothing that would be ignored.
+// The section acts_for must be complete, and a key without effect in it is an error.
 func TestActsFor(t *testing.T) {
 	const jwt = "jwt: { issuer: a, audience: b, jwks: keys.json, claims: { attributes: { tenant: org } } }\n"
-	for _, q := range []struct{ more, section, problems, setting string }{
+	for _, q := range []struct{ extraText, section, problems, setting string }{
 		{jwt, "{ attributes: [user], by: jwt, claims: { user: sub } }", "", ""},
 		{jwt, "{ attributes: [user, tenant], by: jwt, claims: { user: sub }, actor: client-7 }", "", ""},
 		{"", "{ attributes: [user], by: trusted }", "", "pgconsent.user"},
@@ -34,7 +34,7 @@ func TestActsFor(t *testing.T) {
 		{"", "{ attributes: [user], by: trusted, actor: x }", "actor is for by: jwt", ""},
 		{"", "{ attributes: [user], by: trusted, on: true }", `unknown key "on"`, ""},
 	} {
-		text := "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\n" + q.more +
+		text := "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\n" + q.extraText +
 			"agents: { backend: { database: app, attributes: { team: blue }, acts_for: " + q.section + " } }\n"
 		cfg, err := parseConfig("/etc/pgconsent.yaml", "pgconsent.yaml", []byte(text), func(string) string { return "" })
 		switch {

@@ -2,8 +2,8 @@ package config
 
 import "time"
 
-// AIR are the thresholds and the text of the artificial interaction reminder. Settings that are left out have the defaults of
-// package air.
+// AIR are the thresholds and the text of the artificial interaction reminder. Settings that are left out have the
+// defaults of package air.
 type AIR struct {
 	TimeThreshold    string `yaml:"time_threshold"`
 	MessageThreshold int    `yaml:"message_threshold"`
@@ -29,7 +29,7 @@ func (a *AIR) setDefaults() {
 	setDefault(&a.Sessions, 1_000_000)
 }
 
-// maxMessages bounds how many messages are remembered for all sessions together, with 4 bytes of memory for each.
+// maxMessages limits how many message times are stored for all sessions together, with 4 bytes of memory for each.
 const maxMessages = 200_000_000
 
 func (a *AIR) checkAIR(d *decoder) {

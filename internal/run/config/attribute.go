@@ -31,13 +31,13 @@ func (d *decoder) decodeAttributes(path string, n *yamlfile.Node, v reflect.Valu
 // arrayLiteral returns an array literal with every element in quotes.
 func (d *decoder) arrayLiteral(path string, n *yamlfile.Node) string {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-	quoted := make([]string, 0, len(n.Items))
+	quotedItems := make([]string, 0, len(n.Items))
 	for _, item := range n.Items {
 		if item.Kind != yamlfile.ScalarNode {
 			d.addProblemAt(item.Place, "", "each element of %s must be a text", keyName(path))
 			continue
 		}
-		quoted = append(quoted, `"`+escape.Replace(item.SourceText)+`"`)
+		quotedItems = append(quotedItems, `"`+escape.Replace(item.SourceText)+`"`)
 	}
-	return "{" + strings.Join(quoted, ",") + "}"
+	return "{" + strings.Join(quotedItems, ",") + "}"
 }

@@ -79,9 +79,9 @@ var chainPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 func (a *Audit) defaults(databases map[string]*Database) {
 	setDefault(&a.Mode, "strict")
 	setDefault(&a.File, "audit")
-	beside := strings.TrimRight(a.File, "/")
-	setDefault(&a.Key, beside+".key")
-	setDefault(&a.Anchor, beside+anchorSuffix)
+	basePath := strings.TrimRight(a.File, "/")
+	setDefault(&a.Key, basePath+".key")
+	setDefault(&a.Anchor, basePath+anchorSuffix)
 	setDefault(&a.Sink, SinkFile)
 	if a.Sink == SinkFile {
 		setDefault(&a.Rotate.Size, "64MiB")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// recorded is an audit with its defaults.
-func recorded(mode, file string) Audit {
+// auditDefaults returns an audit section with the default values.
+func auditDefaults(mode, file string) Audit {
 	return Audit{Mode: mode, Sink: "file", File: file, Key: file + ".key", Anchor: file + ".anchor", Rotate: Rotate{Size: "64MiB"}}
 }
 

@@ -95,13 +95,13 @@ func (c *Config) checkDatabase(d *decoder, path string, db *Database) {
 		}
 	}
 	db.Pool.check(d, path+".pool")
-	used := map[string]string{}
+	usedRoles := map[string]string{}
 	for _, r := range []struct{ key, role string }{
 		{"agent", db.Roles.Agent}, {"control", db.Roles.Control}, {"reader", db.Roles.Reader}, {"rows", db.Roles.Rows}} {
-		if other, twice := used[r.role]; twice {
-			d.addProblem(path+".roles."+r.key, "", "%s.roles: %s and %s are the same role %q", path, other, r.key, r.role)
+		if otherUse, isRepeated := usedRoles[r.role]; isRepeated {
+			d.addProblem(path+".roles."+r.key, "", "%s.roles: %s and %s are the same role %q", path, otherUse, r.key, r.role)
 		}
-		used[r.role] = r.key
+		usedRoles[r.role] = r.key
 		if slices.Contains(db.Owners, r.role) {
 			d.addProblem(path+".roles."+r.key, "The agent role must own nothing and be member of nothing.",
 				"%s.roles.%s: %q is an owner", path, r.key, r.role)
@@ -123,8 +123,8 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 		d.addProblem(path, "database: "+firstKey(c.Databases), "%s has no database", path)
 	case !ok:
 		hint := "Databases: " + strings.Join(sortedKeys(c.Databases), ", ") + "."
-		if best, found := yamlfile.NearestWord(a.Database, sortedKeys(c.Databases)); found {
-			hint = fmt.Sprintf("Did you mean %q?", best)
+		if nearestName, found := yamlfile.NearestWord(a.Database, sortedKeys(c.Databases)); found {
+			hint = fmt.Sprintf("Did you mean %q?", nearestName)
 		}
 		d.addProblem(path+".database", hint, "%s names a database %q that is not configured", path, a.Database)
 	case slices.Contains(db.Owners, name):
@@ -184,9 +184,9 @@ func (c *Config) checkAdmin(d *decoder) {
 	}
 }
 
-func checkOneOf(d *decoder, path, value string, allowed ...string) {
-	if !slices.Contains(allowed, value) {
-		d.addProblem(path, "One of: "+strings.Join(allowed, ", ")+".", "%s: %q is not known", path, value)
+func checkOneOf(d *decoder, path, value string, allowedValues ...string) {
+	if !slices.Contains(allowedValues, value) {
+		d.addProblem(path, "One of: "+strings.Join(allowedValues, ", ")+".", "%s: %q is not known", path, value)
 	}
 }
 

@@ -107,7 +107,8 @@ type Upstream struct {
 	Port int    `yaml:"port"`
 	TLS  string `yaml:"tls"` // how connections to the server use TLS: disable, require or verify-full
 	CA   string `yaml:"ca"`
-	// how much memory the server's process of an agent's session keeps, as "4 MiB"; "0": as little as it would; "": 4 MiB
+	// how much memory the server's process of an agent's session keeps, as "4 MiB"; "0": as little as it would; "": 4
+	// MiB
 	KeepHeap string `yaml:"keep_heap"`
 	// how many statements of a session are kept prepared; "": as package proxy does by default
 	StatementCache string `yaml:"statement_cache"`
@@ -232,7 +233,7 @@ func Load(path string) (*Config, error) {
 	return parseConfig(abs, path, text, os.Getenv)
 }
 
-// parseConfig is [Load] for a text that was read already; shown is the path as the user knows it.
+// parseConfig is [Load] for a text that was read already; displayPath is the path as the user knows it.
 func parseConfig(absolutePath, displayPath string, text []byte, getenv func(string) string) (*Config, error) {
 	cfg := &Config{Path: absolutePath}
 	d := newDecoder(displayPath)
@@ -257,8 +258,8 @@ func parseConfig(absolutePath, displayPath string, text []byte, getenv func(stri
 
 // setDefault sets a field that has no value.
 func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
+	var zeroValue T
+	if *field == zeroValue {
 		*field = value
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const whole = `version: 1
+const fullConfig = `version: 1
 listen: 127.0.0.1:6432
 tls: { cert: server.crt, key: /etc/server.key }
 http: { listen: 127.0.0.1:6433 }
@@ -36,16 +36,16 @@ consent: { key: k, controller: Example GmbH, warning_days: 2, decay: false, webh
 air: { message_threshold: 5, window: 10m, reminder: Have a break }
 `
 
-const least = "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\n"
+const minimalConfig = "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\n"
 
-const withCA = least + "tls: { cert: c, key: k, client_ca: ca }\n"
+const withCA = minimalConfig + "tls: { cert: c, key: k, client_ca: ca }\n"
 
 func load(text string, env map[string]string) (*Config, error) {
 	return parseConfig("/etc/pgconsent/c.yaml", "c.yaml", []byte(text), func(k string) string { return env[k] })
 }
 
 func TestWholeConfiguration(t *testing.T) {
-	got, err := load(whole, nil)
+	got, err := load(fullConfig, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestWholeConfiguration(t *testing.T) {
 		Agents: map[string]*Agent{"caregiver": {Database: "memories", Auth: "scram",
 			Attributes: Attributes{"user": "6f1e0000-0000-4000-8000-000000000000", "level": "1e5"}}},
 		Credentials: "/etc/pgconsent/agents.scram", Admin: Admin{Credentials: "/etc/pgconsent/operators.scram"}, Enforcement: EnforceBoth,
-		Audit: recorded("buffered", "/etc/pgconsent/audit"),
+		Audit: auditDefaults("buffered", "/etc/pgconsent/audit"),
 		Consent: &Consent{Key: "/etc/pgconsent/k", Anchor: "/etc/pgconsent/consent.anchor", Controller: "Example GmbH", DurationDays: 14, WarningDays: 2,
 			ReviewTimeout: "48h", AutoRenewal: new(true), RequireExplicit: new(false), Decay: new(false), SweepEvery: "6h",
 			Webhook: &Webhook{URL: "https://a.example/c", Secret: "PGCONSENT_HOOK"}},
@@ -80,11 +80,11 @@ func TestConsentIsChecked(t *testing.T) {
 		"{ sweep_every: 0s }", "{ key: a, anchor: a }", "{ webhook: { url: ftp://a, secret: b } }", "{ webhook: { url: \"http://a.example\", secret: b } }",
 		"{ webhook: { url: \"https://a.example\" } }", "{ retention: 3 }",
 	} {
-		if _, err := load(least+"consent: "+problems+"\n", nil); err == nil {
+		if _, err := load(minimalConfig+"consent: "+problems+"\n", nil); err == nil {
 			t.Errorf("%s is taken", problems)
 		}
 	}
-	// What is wrong is quoted as the file or the variable has it.
+	// An error quotes the wrong value as it is in the file or the variable.
 	for _, q := range []struct {
 		section string
 		env     map[string]string
@@ -98,18 +98,18 @@ func TestConsentIsChecked(t *testing.T) {
 		{"{ warning_days: 3 }", map[string]string{"CONSENT_WARNING_DAYS": "99"}, "here it is 99, by CONSENT_WARNING_DAYS"},
 		{"{ decay: true }", map[string]string{"DEFAULT_CONSENT_DURATION_DAYS": "2d"}, "DEFAULT_CONSENT_DURATION_DAYS must be a whole number: here it is 2d"},
 	} {
-		if _, err := load(least+"consent: "+q.section+"\n", q.env); err == nil || !strings.Contains(err.Error(), q.want) {
+		if _, err := load(minimalConfig+"consent: "+q.section+"\n", q.env); err == nil || !strings.Contains(err.Error(), q.want) {
 			t.Errorf("%s: %v, want %s", q.section, err, q.want)
 		}
 	}
-	// A short duration alone is taken: the warning follows.
+	// A short retention time is accepted, with a warning if it is too short.
 	for days, warning := range map[string]int{"1": 1, "2": 2, "3": 3, "30": 3} {
-		cfg, err := load(least+"consent: { decay: true }\n", map[string]string{"DEFAULT_CONSENT_DURATION_DAYS": days})
+		cfg, err := load(minimalConfig+"consent: { decay: true }\n", map[string]string{"DEFAULT_CONSENT_DURATION_DAYS": days})
 		if err != nil || cfg.Consent.WarningDays != warning {
 			t.Errorf("%s days: %+v %v", days, cfg, err)
 		}
 	}
-	cfg, err := load(least, map[string]string{"REQUIRE_EXPLICIT_CONSENT": "true"})
+	cfg, err := load(minimalConfig, map[string]string{"REQUIRE_EXPLICIT_CONSENT": "true"})
 	if err != nil || cfg.Consent != nil {
 		t.Errorf("without the section there is no registry: %+v %v", cfg.Consent, err)
 	}
@@ -122,11 +122,11 @@ func TestAIRIsChecked(t *testing.T) {
 		"{ window: 25h }", "{ window: soon }", "{ idle: 0s }", "{ keep: 10m }", "{ time_threshold: 1ms }", "{ threshold: 3 }",
 		"{ reminder: " + strings.Repeat("x", 4001) + " }",
 	} {
-		if _, err := load(least+"air: "+problems+"\n", nil); err == nil {
+		if _, err := load(minimalConfig+"air: "+problems+"\n", nil); err == nil {
 			t.Errorf("%s is taken", problems)
 		}
 	}
-	cfg, err := load(least+"air: { time_threshold: 90s, idle: 2h, keep: 2h }\n", nil)
+	cfg, err := load(minimalConfig+"air: { time_threshold: 90s, idle: 2h, keep: 2h }\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,10 +136,10 @@ func TestAIRIsChecked(t *testing.T) {
 	}
 }
 
-// A list becomes an array literal; what does not fit into one is an error.
+// A list attribute becomes an array literal. A value that does not fit is an error.
 func TestListAttributes(t *testing.T) {
 	const agent = "agents:\n  a:\n    database: app\n    attributes: "
-	got, err := load(least+agent+`{ user: "{x}", none: [], contexts: [work, "a,b", 'say "hi"', 'back\slash', "{}", "|#=%", 7, 'NULL', ""] }`, nil)
+	got, err := load(minimalConfig+agent+`{ user: "{x}", none: [], contexts: [work, "a,b", 'say "hi"', 'back\slash', "{}", "|#=%", 7, 'NULL', ""] }`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestListAttributes(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, problems := range []string{"{ a: { b: c } }", "{ a: [[b]] }", "{ a: [{ b: c }] }", "{ a: [null] }", "{ a: null }", "[a]"} {
-		if _, err := load(least+agent+problems, nil); err == nil {
+		if _, err := load(minimalConfig+agent+problems, nil); err == nil {
 			t.Errorf("%s is taken", problems)
 		}
 	}
@@ -159,7 +159,7 @@ func TestListAttributes(t *testing.T) {
 
 // seeds/001:158-159, 225-228, 387-399.
 func TestDefaults(t *testing.T) {
-	got, err := load(least, nil)
+	got, err := load(minimalConfig, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestDefaults(t *testing.T) {
 		Databases: map[string]*Database{"app": {Name: "app", Policy: "/etc/pgconsent/p.yaml", Owners: []string{"o"}, SearchPath: []string{"public"},
 			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "o"}}},
 		Credentials: "/etc/pgconsent/agents.scram", Admin: Admin{Credentials: "/etc/pgconsent/operators.scram"}, Enforcement: EnforceAuto,
-		Audit: recorded("strict", "/etc/pgconsent/audit"),
+		Audit: auditDefaults("strict", "/etc/pgconsent/audit"),
 		AIR:   AIR{TimeThreshold: "30m", MessageThreshold: 20, Window: "30m", Idle: "30m", Keep: "1h", Sessions: 1_000_000},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -189,7 +189,7 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	if len(env) != len(Variables) {
 		t.Errorf("the test knows %d variables, the code %d", len(env), len(Variables))
 	}
-	cfg, err := load(strings.ReplaceAll(whole, ", ca: ca.pem", ""), env)
+	cfg, err := load(strings.ReplaceAll(fullConfig, ", ca: ca.pem", ""), env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,13 +197,13 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	got := []any{cfg.Listen, cfg.HTTP.Listen, cfg.Upstream, cfg.Credentials, cfg.Enforcement, cfg.Audit, n.DurationDays,
 		n.WarningDays, n.ReviewDuration(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
 	want := []any{AddressList{"localhost:1"}, "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c",
-		EnforceBoth, recorded("off", "/a"), 7, 1, 24 * time.Hour, false, true, true}
+		EnforceBoth, auditDefaults("off", "/a"), 7, 1, 24 * time.Hour, false, true, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Several addresses are a list in the file, and divided by commas in the environment.
+// Several addresses are a list in the file, and separated by commas in the environment.
 func TestListen(t *testing.T) {
 	for _, c := range []struct {
 		text, env string
@@ -215,7 +215,7 @@ func TestListen(t *testing.T) {
 		{"listen: [127.0.0.1:0, 127.0.0.1:0]\n", "", AddressList{"127.0.0.1:0", "127.0.0.1:0"}},
 		{"listen: [127.0.0.1:1, 127.0.0.1:2]\n", "/run/p/s, localhost:3", AddressList{"/run/p/s", "localhost:3"}},
 	} {
-		got, err := load(least+c.text, map[string]string{"PGCONSENT_LISTEN": c.env})
+		got, err := load(minimalConfig+c.text, map[string]string{"PGCONSENT_LISTEN": c.env})
 		if err != nil {
 			t.Errorf("%s: %v", c.text, err)
 			continue
@@ -224,7 +224,7 @@ func TestListen(t *testing.T) {
 			t.Errorf("%s: %s", c.text, diff)
 		}
 	}
-	_, err := load(least, map[string]string{"PGCONSENT_LISTEN": "127.0.0.1:1,somewhere"})
+	_, err := load(minimalConfig, map[string]string{"PGCONSENT_LISTEN": "127.0.0.1:1,somewhere"})
 	if err == nil || !strings.Contains(err.Error(), "here it is somewhere, by PGCONSENT_LISTEN") {
 		t.Error(err)
 	}
@@ -241,21 +241,21 @@ func TestCertificateAgents(t *testing.T) {
 }
 
 func TestNetworksOfBalancers(t *testing.T) {
-	cfg, err := load(least+"proxy_protocol: { from: [10.0.0.0/8, \"fd00::/8\", 192.0.2.7/32] }\n", nil)
+	cfg, err := load(minimalConfig+"proxy_protocol: { from: [10.0.0.0/8, \"fd00::/8\", 192.0.2.7/32] }\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(cfg.Proxies.Networks()); got != "[10.0.0.0/8 fd00::/8 192.0.2.7/32]" {
 		t.Error(got)
 	}
-	for _, none := range []string{"", "proxy_protocol: {}\n", "proxy_protocol: { from: [] }\n"} {
-		if cfg, err := load(least+none, nil); err != nil || len(cfg.Proxies.Networks()) != 0 {
-			t.Errorf("%s: %v", none, err)
+	for _, emptySetting := range []string{"", "proxy_protocol: {}\n", "proxy_protocol: { from: [] }\n"} {
+		if cfg, err := load(minimalConfig+emptySetting, nil); err != nil || len(cfg.Proxies.Networks()) != 0 {
+			t.Errorf("%s: %v", emptySetting, err)
 		}
 	}
 	for _, problems := range []string{"0.0.0.0/0", "\"::/0\"", "10.0.0.7", "10.0.0.7/8", "10.0.0.0/33", "balancer", "\"\"",
 		"\"::ffff:10.0.0.0/104\"", "\"fe80::%eth0/64\""} {
-		_, err := load(least+"proxy_protocol: { from: [127.0.0.0/8, "+problems+"] }\n", nil)
+		_, err := load(minimalConfig+"proxy_protocol: { from: [127.0.0.0/8, "+problems+"] }\n", nil)
 		if err == nil || !strings.Contains(err.Error(), "c.yaml:3:39: proxy_protocol.from must have networks of load balancers, and not all addresses") {
 			t.Errorf("%s: %v", problems, err)
 		}
@@ -265,48 +265,50 @@ func TestNetworksOfBalancers(t *testing.T) {
 // seeds/001:191.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":                 {"", "c.yaml: the file is empty"},
-		"not YAML":              {"version: [1", "c.yaml:1:"},
-		"not a mapping":         {"- 1", "the configuration must be a mapping"},
-		"two documents":         {least + "---\n" + least, "one file holds one configuration"},
-		"unknown key":           {least + "listn: x\n", "c.yaml:3:1: unknown key \"listn\" in the configuration\n    Did you mean \"listen\"?"},
-		"unknown, nothing near": {least + "colour: x\n", "Known here: version, listen,"},
-		"unknown deep key": {strings.Replace(least, "owners", "owner", 1),
+		"empty":         {"", "c.yaml: the file is empty"},
+		"not YAML":      {"version: [1", "c.yaml:1:"},
+		"not a mapping": {"- 1", "the configuration must be a mapping"},
+		"two documents": {minimalConfig + "---\n" + minimalConfig, "one file holds one configuration"},
+		"unknown key": {minimalConfig + "listn: x\n",
+			"c.yaml:3:1: unknown key \"listn\" in the configuration\n    Did you mean \"listen\"?"},
+		"unknown, nothing near": {minimalConfig + "colour: x\n", "Known here: version, listen,"},
+		"unknown deep key": {strings.Replace(minimalConfig, "owners", "owner", 1),
 			"c.yaml:2:37: unknown key \"owner\" in databases.app\n    Did you mean \"owners\"?"},
-		"unknown upstream key": {least + "upstream:\n  prot: 5\n", "c.yaml:4:3: unknown key \"prot\" in upstream\n    Did you mean \"port\"?"},
-		"duplicate key":        {least + "listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n", "c.yaml:4:1:"},
-		"alias":                {"version: 1\nx: &a { policy: p, owners: [o] }\n", "unknown key"},
-		"merge":                {least + "http: { <<: *a }\n", "c.yaml:3:"},
-		"version missing":      {"databases: { app: { policy: p, owners: [o] } }", "version must be 1"},
-		"version 2":            {strings.Replace(least, "1", "2", 1), "c.yaml:1:1: version must be 1"},
-		"version as text":      {strings.Replace(least, "1", "one", 1), "c.yaml:1:10: version must be a whole number"},
-		"no databases":         {"version: 1", "no databases"},
-		"no policy":            {"version: 1\ndatabases: { app: { owners: [o] } }", "c.yaml:2:14: databases.app has no policy"},
-		"no owners":            {"version: 1\ndatabases: { app: { policy: p } }", "has no owners"},
-		"owners as text":       {"version: 1\ndatabases: { app: { policy: p, owners: o } }", "c.yaml:2:40: databases.app.owners must be a list"},
-		"database null":        {"version: 1\ndatabases: { app: }", "databases.app has no value"},
-		"listen on the net":    {least + "listen: 0.0.0.0:7432\n", "c.yaml:3:1: without tls"},
-		"listen everywhere":    {least + "listen: \":7432\"\n", "without tls"},
-		"listen on a name":     {least + "listen: db.example:7432\n", "without tls"},
-		"listen without port":  {least + "listen: localhost\n", "host:port"},
-		"listen nowhere":       {least + "listen: []\n", "c.yaml:3:1: listen is an empty list"},
-		"listen by key":        {least + "listen: { a: b }\n", "listen must be an address or a list of addresses"},
-		"listen to nothing":    {least + "listen: \"\"\n", "host:port"},
-		"second on the net": {least + "listen: [/run/a, 0.0.0.0:7432]\n",
+		"unknown upstream key": {minimalConfig + "upstream:\n  prot: 5\n",
+			"c.yaml:4:3: unknown key \"prot\" in upstream\n    Did you mean \"port\"?"},
+		"duplicate key":       {minimalConfig + "listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n", "c.yaml:4:1:"},
+		"alias":               {"version: 1\nx: &a { policy: p, owners: [o] }\n", "unknown key"},
+		"merge":               {minimalConfig + "http: { <<: *a }\n", "c.yaml:3:"},
+		"version missing":     {"databases: { app: { policy: p, owners: [o] } }", "version must be 1"},
+		"version 2":           {strings.Replace(minimalConfig, "1", "2", 1), "c.yaml:1:1: version must be 1"},
+		"version as text":     {strings.Replace(minimalConfig, "1", "one", 1), "c.yaml:1:10: version must be a whole number"},
+		"no databases":        {"version: 1", "no databases"},
+		"no policy":           {"version: 1\ndatabases: { app: { owners: [o] } }", "c.yaml:2:14: databases.app has no policy"},
+		"no owners":           {"version: 1\ndatabases: { app: { policy: p } }", "has no owners"},
+		"owners as text":      {"version: 1\ndatabases: { app: { policy: p, owners: o } }", "c.yaml:2:40: databases.app.owners must be a list"},
+		"database null":       {"version: 1\ndatabases: { app: }", "databases.app has no value"},
+		"listen on the net":   {minimalConfig + "listen: 0.0.0.0:7432\n", "c.yaml:3:1: without tls"},
+		"listen everywhere":   {minimalConfig + "listen: \":7432\"\n", "without tls"},
+		"listen on a name":    {minimalConfig + "listen: db.example:7432\n", "without tls"},
+		"listen without port": {minimalConfig + "listen: localhost\n", "host:port"},
+		"listen nowhere":      {minimalConfig + "listen: []\n", "c.yaml:3:1: listen is an empty list"},
+		"listen by key":       {minimalConfig + "listen: { a: b }\n", "listen must be an address or a list of addresses"},
+		"listen to nothing":   {minimalConfig + "listen: \"\"\n", "host:port"},
+		"second on the net": {minimalConfig + "listen: [/run/a, 0.0.0.0:7432]\n",
 			"c.yaml:3:18: without tls pgconsent listens on loopback and unix sockets only, not on 0.0.0.0:7432"},
-		"second without port": {least + "listen: [127.0.0.1:1, localhost]\n",
+		"second without port": {minimalConfig + "listen: [127.0.0.1:1, localhost]\n",
 			"c.yaml:3:23: listen must be host:port or the path of a unix socket: here it is localhost"},
-		"listen twice":        {least + "listen:\n- /run/a\n- 127.0.0.1:1\n- /run/a\n", "c.yaml:6:3: listen names /run/a twice"},
-		"http equals second":  {least + "listen: [/run/a, 127.0.0.1:7433]\n", "same address"},
-		"tls without key":     {least + "tls: { cert: c }\n", "a certificate and a key"},
-		"http on the net":     {least + "http: { listen: 10.0.0.1:7433 }\n", "http listens on loopback only"},
-		"http equals listen":  {least + "http: { listen: 127.0.0.1:7432 }\n", "same address"},
-		"port":                {least + "upstream: { port: 70000 }\n", "between 1 and 65535"},
-		"upstream tls":        {least + "upstream: { host: db, tls: prefer }\n", "One of: disable, require, verify-full"},
-		"tls on a socket":     {least + "upstream: { tls: require }\n", "a unix socket has no TLS"},
-		"ca without use":      {least + "upstream: { host: db, tls: require, ca: c }\n", "verify-full only"},
-		"no such enforcement": {least + "enforcement: none\n", "One of: auto, both"},
-		"audit mode":          {least + "audit: { mode: loose }\n", "One of: strict, buffered, off"},
+		"listen twice":        {minimalConfig + "listen:\n- /run/a\n- 127.0.0.1:1\n- /run/a\n", "c.yaml:6:3: listen names /run/a twice"},
+		"http equals second":  {minimalConfig + "listen: [/run/a, 127.0.0.1:7433]\n", "same address"},
+		"tls without key":     {minimalConfig + "tls: { cert: c }\n", "a certificate and a key"},
+		"http on the net":     {minimalConfig + "http: { listen: 10.0.0.1:7433 }\n", "http listens on loopback only"},
+		"http equals listen":  {minimalConfig + "http: { listen: 127.0.0.1:7432 }\n", "same address"},
+		"port":                {minimalConfig + "upstream: { port: 70000 }\n", "between 1 and 65535"},
+		"upstream tls":        {minimalConfig + "upstream: { host: db, tls: prefer }\n", "One of: disable, require, verify-full"},
+		"tls on a socket":     {minimalConfig + "upstream: { tls: require }\n", "a unix socket has no TLS"},
+		"ca without use":      {minimalConfig + "upstream: { host: db, tls: require, ca: c }\n", "verify-full only"},
+		"no such enforcement": {minimalConfig + "enforcement: none\n", "One of: auto, both"},
+		"audit mode":          {minimalConfig + "audit: { mode: loose }\n", "One of: strict, buffered, off"},
 		"search path user":    {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [$user] } }", "cannot be pinned"},
 		"search path ours":    {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [pgconsent_signed] } }", "cannot be pinned"},
 		"search path empty":   {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [] } }", "search_path is empty"},
@@ -315,22 +317,24 @@ func TestRefused(t *testing.T) {
 		"agent role is owner": {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: o } } }", "is an owner"},
 		"long role": {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: " +
 			strings.Repeat("x", 64) + " } } }", "63 bytes"},
-		"agent is owner":       {least + "agents: { o: { database: app } }\n", "c.yaml:3:11: \"o\" is an owner of database app"},
-		"jwt without keys":     {least + "jwt: { issuer: i, audience: a }\n", "jwt has no jwks"},
-		"jwt with secrets":     {least + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [HS256] }\n", "cannot be accepted"},
-		"jwt unsigned":         {least + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [none] }\n", "cannot be accepted"},
-		"jwt keys in the open": {least + "jwt: { issuer: i, audience: a, jwks: \"http://id.example.org/keys\" }\n", "must be a file or an https address"},
-		"jwt with a long skew": {least + "jwt: { issuer: i, audience: a, jwks: keys.json, skew: 1h }\n", "at most 10m"},
-		"agent without db":     {least + "agents: { a: { auth: scram } }\n", "has no database"},
-		"agent of no db":       {least + "agents: { a: { database: apps } }\n", "Did you mean \"app\"?"},
-		"agent auth":           {least + "agents: { a: { database: app, auth: jwt } }\n", "the configuration has no section jwt"},
-		"agent cert, no tls":   {least + "agents: { a: { database: app, auth: cert } }\n", "agents.a.auth is cert, and the configuration has no tls.client_ca"},
-		"agent cert, no ca": {least + "tls: { cert: c, key: k }\nagents: { a: { database: app, auth: cert } }\n",
+		"agent is owner":       {minimalConfig + "agents: { o: { database: app } }\n", "c.yaml:3:11: \"o\" is an owner of database app"},
+		"jwt without keys":     {minimalConfig + "jwt: { issuer: i, audience: a }\n", "jwt has no jwks"},
+		"jwt with secrets":     {minimalConfig + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [HS256] }\n", "cannot be accepted"},
+		"jwt unsigned":         {minimalConfig + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [none] }\n", "cannot be accepted"},
+		"jwt keys in the open": {minimalConfig + "jwt: { issuer: i, audience: a, jwks: \"http://id.example.org/keys\" }\n", "must be a file or an https address"},
+		"jwt with a long skew": {minimalConfig + "jwt: { issuer: i, audience: a, jwks: keys.json, skew: 1h }\n", "at most 10m"},
+		"agent without db":     {minimalConfig + "agents: { a: { auth: scram } }\n", "has no database"},
+		"agent of no db":       {minimalConfig + "agents: { a: { database: apps } }\n", "Did you mean \"app\"?"},
+		"agent auth":           {minimalConfig + "agents: { a: { database: app, auth: jwt } }\n", "the configuration has no section jwt"},
+		"agent cert, no tls": {minimalConfig + "agents: { a: { database: app, auth: cert } }\n",
+			"agents.a.auth is cert, and the configuration has no tls.client_ca"},
+		"agent cert, no ca": {minimalConfig + "tls: { cert: c, key: k }\nagents: { a: { database: app, auth: cert } }\n",
 			"c.yaml:4:31: agents.a.auth is cert, and the configuration has no tls.client_ca"},
-		"name without cert":  {least + "agents: { a: { database: app, cert_name: b } }\n", "agents.a.cert_name is used by auth: cert only"},
+		"name without cert": {minimalConfig + "agents: { a: { database: app, cert_name: b } }\n",
+			"agents.a.cert_name is used by auth: cert only"},
 		"name of a wildcard": {withCA + "agents: { a: { database: app, auth: cert, cert_name: \"*.example.org\" } }\n", "must be a whole DNS name or URI"},
-		"ca without a pair":  {least + "tls: { client_ca: ca }\n", "a certificate and a key"},
-		"agent name":         {least + "agents: { 'a b': { database: app } }\n", "cannot be an agent's name"},
+		"ca without a pair":  {minimalConfig + "tls: { client_ca: ca }\n", "a certificate and a key"},
+		"agent name":         {minimalConfig + "agents: { 'a b': { database: app } }\n", "cannot be an agent's name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(c.text, nil)
@@ -342,7 +346,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestAllProblemsAtOnce(t *testing.T) {
-	_, err := load(least+"listen: nowhere\nenforcement: dors\naudit: { mode: loose }\n", nil)
+	_, err := load(minimalConfig+"listen: nowhere\nenforcement: dors\naudit: { mode: loose }\n", nil)
 	p, ok := err.(Problems)
 	if !ok || len(p) != 3 || !slices.IsSortedFunc(p, func(a, b Problem) int { return a.Line - b.Line }) {
 		t.Errorf("got %v", err)
@@ -355,9 +359,9 @@ func TestLoadSaysWhereToGetAConfiguration(t *testing.T) {
 	}
 }
 
-// ofSomebody gives a file to a user who is not root, where root runs the tests: what is root's may be readable by its
-// group.
-func ofSomebody(t *testing.T, path string) string {
+// giveToOtherUser makes another user the owner of a file if root runs the tests. For files of root, reading by the
+// group is allowed.
+func giveToOtherUser(t *testing.T, path string) string {
 	if os.Geteuid() == 0 {
 		if err := os.Chown(path, 65534, 65534); err != nil {
 			t.Fatal(err)
@@ -368,7 +372,7 @@ func ofSomebody(t *testing.T, path string) string {
 
 func TestSecret(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string, mode os.FileMode) string {
+	writeSecret := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), mode); err != nil {
 			t.Fatal(err)
@@ -381,13 +385,13 @@ func TestSecret(t *testing.T) {
 	t.Setenv("PGCONSENT_TEST_PW", "from the environment")
 	for name, c := range map[string]struct{ source, want, err string }{
 		"none":              {"", "", ""},
-		"file":              {write("a", "hush\n", 0o600), "hush", ""},
-		"read only":         {write("ro", "hush", 0o400), "hush", ""},
-		"group":             {ofSomebody(t, write("g", "hush", 0o640)), "", "chmod"},
-		"group may write":   {write("gw", "hush", 0o660), "", "chmod"},
-		"world":             {write("w", "hush", 0o604), "", "chmod"},
-		"empty":             {write("e", "\n", 0o600), "", "one line"},
-		"two lines":         {write("t", "a\nb\n", 0o600), "", "one line"},
+		"file":              {writeSecret("a", "hush\n", 0o600), "hush", ""},
+		"read only":         {writeSecret("ro", "hush", 0o400), "hush", ""},
+		"group":             {giveToOtherUser(t, writeSecret("g", "hush", 0o640)), "", "chmod"},
+		"group may write":   {writeSecret("gw", "hush", 0o660), "", "chmod"},
+		"world":             {writeSecret("w", "hush", 0o604), "", "chmod"},
+		"empty":             {writeSecret("e", "\n", 0o600), "", "one line"},
+		"two lines":         {writeSecret("t", "a\nb\n", 0o600), "", "one line"},
 		"missing":           {filepath.Join(dir, "none"), "", "no such file"},
 		"environment":       {"PGCONSENT_TEST_PW", "from the environment", ""},
 		"environment unset": {"PGCONSENT_TEST_NONE", "", "is not set"},
@@ -412,7 +416,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(string(text), -1) {
 		documented = append(documented, m[1])
 	}
-	var known []string
+	var knownKeys []string
 	var walk func(path string, t reflect.Type)
 	walk = func(path string, t reflect.Type) {
 		switch t.Kind() {
@@ -427,17 +431,17 @@ func TestReferenceIsComplete(t *testing.T) {
 		case reflect.Map:
 			walk(path+".NAME", t.Elem())
 		default:
-			known = append(known, path)
+			knownKeys = append(knownKeys, path)
 		}
 	}
 	walk("", reflect.TypeFor[Config]())
 	for _, v := range Variables {
-		known = append(known, v.Name)
+		knownKeys = append(knownKeys, v.Name)
 	}
-	known = append(known, "PGCONSENT_CONFIG")
+	knownKeys = append(knownKeys, "PGCONSENT_CONFIG")
 	slices.Sort(documented)
-	slices.Sort(known)
-	if diff := cmp.Diff(known, documented); diff != "" {
+	slices.Sort(knownKeys)
+	if diff := cmp.Diff(knownKeys, documented); diff != "" {
 		t.Errorf("code and docs/reference/configuration.md differ (-code +docs):\n%s", diff)
 	}
 }
@@ -462,7 +466,7 @@ func TestReferenceExampleLoads(t *testing.T) {
 // Old spellings are read, and said.
 func TestOldSpellings(t *testing.T) {
 	for text, outdated := range map[string]int{"": 0, "enforcement: auto\n": 0, "enforcement: both\n": 0, "enforcement: doors\n": 1} {
-		c, err := load(least+text, nil)
+		c, err := load(minimalConfig+text, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -487,7 +491,7 @@ func TestHeapBytes(t *testing.T) {
 		if text == "" {
 			upstream = ""
 		}
-		cfg, err := load(least+upstream, nil)
+		cfg, err := load(minimalConfig+upstream, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -496,7 +500,7 @@ func TestHeapBytes(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"33 MiB", "0 MiB", "4194304", "4 GiB", "-1 MiB"} {
-		if _, err := load(least+"upstream: { keep_heap: "+text+" }\n", nil); err == nil || !strings.Contains(err.Error(), "keep_heap") {
+		if _, err := load(minimalConfig+"upstream: { keep_heap: "+text+" }\n", nil); err == nil || !strings.Contains(err.Error(), "keep_heap") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -515,16 +519,17 @@ func TestAdminIsChecked(t *testing.T) {
 		"admin: { users: [ops] }":                               "",
 		"admin: { users: [app_owner], credentials: ops.scram }": "", // a person may be both
 	} {
-		_, err := load(least+agent+section+"\n", nil)
+		_, err := load(minimalConfig+agent+section+"\n", nil)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %s", section, err, want)
 		}
 	}
-	const taken = "version: 1\ndatabases: { pgconsent: { policy: policy.yaml, owners: [app_owner] } }\n"
-	if _, err := load(taken, nil); err != nil {
+	const configWithTakenName = "version: 1\ndatabases: { pgconsent: { policy: policy.yaml, owners: [app_owner] } }\n"
+	if _, err := load(configWithTakenName, nil); err != nil {
 		t.Errorf("without operators a database may be called so: %v", err)
 	}
-	if _, err := load(taken+"admin: { users: [ops] }\n", nil); err == nil || !strings.Contains(err.Error(), "c.yaml:2:14: a database called pgconsent hides") {
+	if _, err := load(configWithTakenName+"admin: { users: [ops] }\n", nil); err == nil ||
+		!strings.Contains(err.Error(), "c.yaml:2:14: a database called pgconsent hides") {
 		t.Errorf("a database hides the console: %v", err)
 	}
 }

@@ -64,12 +64,12 @@ func (c *Consent) check(d *decoder) {
 			"consent.warning_days must be between 1 and default_duration_days, which is %d", c.DurationDays)
 	}
 	for _, t := range []struct {
-		key, value   string
-		least, limit time.Duration
+		key, value     string
+		minimum, limit time.Duration
 	}{{"consent.review_timeout", c.ReviewTimeout, time.Second, 8760 * time.Hour}, {
 		"consent.sweep_every", c.SweepEvery, time.Second, 168 * time.Hour}} {
-		if v, err := time.ParseDuration(t.value); err != nil || v < t.least || v > t.limit {
-			d.addProblem(t.key, "48h, 90m and 30s are times.", "%s must be a time between %v and %v", t.key, t.least, t.limit)
+		if v, err := time.ParseDuration(t.value); err != nil || v < t.minimum || v > t.limit {
+			d.addProblem(t.key, "48h, 90m and 30s are times.", "%s must be a time between %v and %v", t.key, t.minimum, t.limit)
 		}
 	}
 	if c.Key == c.Anchor {

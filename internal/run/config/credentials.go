@@ -35,7 +35,7 @@ func ReadCredentials(path string) ([]Credential, error) {
 		return nil, err
 	}
 	var out []Credential
-	seen := map[string]bool{}
+	seenNames := map[string]bool{}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -51,10 +51,10 @@ func ReadCredentials(path string) ([]Credential, error) {
 		if !ok || !agentName.MatchString(name) {
 			return nil, fail("not a name and a verifier")
 		}
-		if seen[name] {
+		if seenNames[name] {
 			return nil, fail("a second line for %s", name)
 		}
-		seen[name] = true
+		seenNames[name] = true
 		c := Credential{Name: name, Verifier: strings.TrimSpace(v)}
 		c.Verifier, c.Disabled = strings.CutPrefix(c.Verifier, "!")
 		if noPassword := c.Verifier == AuthToken || c.Verifier == AuthCertificate; !noPassword || !c.Disabled {
@@ -69,21 +69,21 @@ func ReadCredentials(path string) ([]Credential, error) {
 
 // SetCredential replaces or adds the line of c.Name, atomically and under a lock: readers see the old file or the new.
 func SetCredential(path string, c Credential) error {
-	return updateCredentials(path, func(all []Credential) ([]Credential, error) {
-		for i := range all {
-			if all[i].Name == c.Name {
-				all[i] = c
-				return all, nil
+	return updateCredentials(path, func(credentials []Credential) ([]Credential, error) {
+		for i := range credentials {
+			if credentials[i].Name == c.Name {
+				credentials[i] = c
+				return credentials, nil
 			}
 		}
-		return append(all, c), nil
+		return append(credentials, c), nil
 	})
 }
 
 // EnableWithoutPassword undoes DisableWithoutPassword: the agent can log in again by tokens or a certificate.
 func EnableWithoutPassword(path, name string) error {
-	return updateCredentials(path, func(all []Credential) ([]Credential, error) {
-		return slices.DeleteFunc(all, func(c Credential) bool { return c.Name == name }), nil
+	return updateCredentials(path, func(credentials []Credential) ([]Credential, error) {
+		return slices.DeleteFunc(credentials, func(c Credential) bool { return c.Name == name }), nil
 	})
 }
 
@@ -94,11 +94,11 @@ func DisableWithoutPassword(path, name, auth string) error {
 
 // DisableCredential disables an agent's login and keeps its line.
 func DisableCredential(path, name string) error {
-	return updateCredentials(path, func(all []Credential) ([]Credential, error) {
-		for i := range all {
-			if all[i].Name == name {
-				all[i].Disabled = true
-				return all, nil
+	return updateCredentials(path, func(credentials []Credential) ([]Credential, error) {
+		for i := range credentials {
+			if credentials[i].Name == name {
+				credentials[i].Disabled = true
+				return credentials, nil
 			}
 		}
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%s has no login for %q", path, name).
@@ -108,12 +108,12 @@ func DisableCredential(path, name string) error {
 
 func updateCredentials(path string, change func([]Credential) ([]Credential, error)) error {
 	return UpdateSecret(path, func() ([]byte, error) {
-		all, err := ReadCredentials(path)
+		credentials, err := ReadCredentials(path)
 		if err == nil {
-			all, err = change(all)
+			credentials, err = change(credentials)
 		}
 		var b bytes.Buffer
-		for _, c := range all {
+		for _, c := range credentials {
 			mark := ""
 			if c.Disabled {
 				mark = "!"

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// With the same salt PostgreSQL makes the same verifier, also of passwords that SASLprep changes or refuses, and takes
-// ours.
+// With the same salt PostgreSQL makes the same SCRAM verifier, also of passwords that SASLprep changes or refuses. It
+// accepts this package's verifiers.
 func TestVerifierIsPostgreSQLs(t *testing.T) {
 	ctx := context.Background()
 	db := pgtest.Database(t)
@@ -32,26 +32,27 @@ func TestVerifierIsPostgreSQLs(t *testing.T) {
 		if _, err := admin.Exec(ctx, "CREATE ROLE "+role+" LOGIN PASSWORD '"+password+"'"); err != nil {
 			t.Fatal(err)
 		}
-		var theirs string
-		if err := admin.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).Scan(&theirs); err != nil {
+		var serverVerifier string
+		if err := admin.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).Scan(&serverVerifier); err != nil {
 			t.Fatal(err)
 		}
-		c, err := ParseVerifier(theirs)
+		c, err := ParseVerifier(serverVerifier)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ours, err := formatVerifier(password, []byte(c.Salt)); err != nil || ours != theirs {
+		if ownVerifier, err := formatVerifier(password, []byte(c.Salt)); err != nil || ownVerifier != serverVerifier {
 			t.Errorf("%q: another verifier than PostgreSQL's (%v)", password, err)
 		}
 		v, err := NewVerifier(password)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var stored string
+		var storedVerifier string
 		if _, err := admin.Exec(ctx, "ALTER ROLE "+role+" PASSWORD '"+v+"'"); err != nil {
 			t.Fatal(err)
 		}
-		if err := admin.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).Scan(&stored); err != nil || stored != v {
+		if err := admin.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).Scan(&storedVerifier); err != nil ||
+			storedVerifier != v {
 			t.Errorf("%q: stored as another verifier (%v)", password, err)
 		}
 		if _, err := admin.Exec(ctx, "DROP ROLE "+role); err != nil {
@@ -61,15 +62,17 @@ func TestVerifierIsPostgreSQLs(t *testing.T) {
 }
 
 func TestParseVerifierRefuses(t *testing.T) {
-	good, err := NewVerifier("x")
+	validVerifier, err := NewVerifier("x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, s := range map[string]string{
 		"empty": "", "md5": "md5c4ca4238a0b923820dcc509a6f75849b", "plain": "secret",
-		"few iterations": strings.Replace(good, "$4096:", "$1:", 1), "huge": strings.Replace(good, "$4096:", "$99999999999:", 1),
-		"no server key": good[:strings.LastIndex(good, ":")], "short key": good[:len(good)-8], "trailing": good +
-			"x", "no salt": "SCRAM-SHA-256$4096:$" + strings.SplitN(good, "$", 3)[2],
+		"few iterations": strings.Replace(validVerifier, "$4096:", "$1:", 1), "huge": strings.Replace(validVerifier, "$4096:", "$99999999999:",
+			1),
+		"no server key": validVerifier[:strings.LastIndex(validVerifier,
+			":")], "short key": validVerifier[:len(validVerifier)-8], "trailing": validVerifier +
+			"x", "no salt": "SCRAM-SHA-256$4096:$" + strings.SplitN(validVerifier, "$", 3)[2],
 	} {
 		if _, err := ParseVerifier(s); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -101,10 +104,10 @@ func add(t *testing.T, path, name, password string) string {
 	return v
 }
 
-// login runs a whole SCRAM exchange against what Lookup returns.
+// login runs a complete SCRAM exchange with the credential that Lookup returns.
 func login(t *testing.T, c *Credentials, name, password string) bool {
 	t.Helper()
-	stored, ok := c.Verifier(name)
+	credentials, ok := c.Verifier(name)
 	if !ok {
 		return false
 	}
@@ -112,7 +115,7 @@ func login(t *testing.T, c *Credentials, name, password string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := scram.SHA256.NewServer(func(string) (scram.StoredCredentials, error) { return stored, nil })
+	server, err := scram.SHA256.NewServer(func(string) (scram.StoredCredentials, error) { return credentials, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,8 +220,8 @@ func TestCredentialsAreWrittenBesideEachOther(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if all, err := ReadCredentials(path); err != nil || len(all) != 20 {
-		t.Errorf("%d lines, %v", len(all), err)
+	if credentials, err := ReadCredentials(path); err != nil || len(credentials) != 20 {
+		t.Errorf("%d lines, %v", len(credentials), err)
 	}
 }
 
@@ -237,18 +240,18 @@ func TestWatchFollowsTheFile(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	for _, password := range []string{"one", "two"} {
 		add(t, path, "a", password)
-		// One change may be told of more than once, so what is told may be the change before.
-		for late := time.After(tier.Patience); !login(t, c, "a", password); {
+		// A change may be reported more than once, so a report may be about the change before.
+		for timeout := time.After(tier.Patience); !login(t, c, "a", password); {
 			select {
 			case <-changed:
-			case <-late:
+			case <-timeout:
 				t.Fatalf("the password %s is not in force", password)
 			}
 		}
 	}
 }
 
-// What ConnString writes pgx reads back, whatever is in the password.
+// pgx parses the connection string that ConnString returns, with any password.
 func TestConnString(t *testing.T) {
 	for _, password := range []string{"simple", `it's \ "quoted" = x`, " spaces ", "ünï"} {
 		t.Setenv("PGCONSENT_TEST_PW", password)

@@ -63,16 +63,16 @@ func (d *decoder) addProblem(path, hint, format string, args ...any) {
 			"secret") {
 		p.Message += shortQuote(environmentValue)
 	}
-	for at := path; ; {
-		if pos, ok := d.places[at]; ok {
+	for ancestor := path; ; {
+		if pos, ok := d.places[ancestor]; ok {
 			p.Line, p.Column = pos.Line, pos.Column
 			break
 		}
-		i := strings.LastIndexAny(at, ".[")
+		i := strings.LastIndexAny(ancestor, ".[")
 		if i < 0 {
 			break
 		}
-		at = at[:i]
+		ancestor = ancestor[:i]
 	}
 	d.problems = append(d.problems, p)
 }
@@ -206,11 +206,11 @@ func fieldKeys(t reflect.Type) []string {
 	return out
 }
 
-func suggestKey(key string, known []string) string {
-	if nearest, ok := yamlfile.NearestWord(key, known); ok {
+func suggestKey(key string, knownKeys []string) string {
+	if nearest, ok := yamlfile.NearestWord(key, knownKeys); ok {
 		return fmt.Sprintf("Did you mean %q?", nearest)
 	}
-	return "Known here: " + strings.Join(known, ", ") + "."
+	return "Known here: " + strings.Join(knownKeys, ", ") + "."
 }
 
 func joinPath(path, key string) string {
@@ -230,15 +230,15 @@ func keyName(path string) string {
 }
 
 // shortQuote quotes a text or a number, or its beginning.
-func shortQuote(written string) string {
-	if written == "" {
+func shortQuote(writtenText string) string {
+	if writtenText == "" {
 		return ""
 	}
-	if runes := []rune(written); len(runes) > 60 {
-		written = string(runes[:60]) + "…"
+	if runes := []rune(writtenText); len(runes) > 60 {
+		writtenText = string(runes[:60]) + "…"
 	}
-	if strings.ContainsFunc(written, unicode.IsControl) {
-		written = strconv.Quote(written)
+	if strings.ContainsFunc(writtenText, unicode.IsControl) {
+		writtenText = strconv.Quote(writtenText)
 	}
-	return ": here it is " + written
+	return ": here it is " + writtenText
 }

@@ -6,23 +6,24 @@ import (
 	"testing"
 )
 
-// The configuration of the page on deploying is one, and what serve writes in it is where the unit lets it write.
+// The configuration in the page about deployment is valid. The files that it makes "serve" write are where the systemd
+// unit allows writing.
 func TestConfigurationOfADeployment(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/howto/deployment.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
-	if len(blocks) < 2 {
+	codeBlocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(codeBlocks) < 2 {
 		t.Fatal("the page has no configuration, or no parts of one")
 	}
-	cfg, err := load(string(blocks[0][1]), nil)
+	cfg, err := load(string(codeBlocks[0][1]), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range blocks[1:] {
-		if _, err := load(least+string(part[1]), nil); err != nil {
-			t.Errorf("%s: %v", part[1], err)
+	for _, codeBlock := range codeBlocks[1:] {
+		if _, err := load(minimalConfig+string(codeBlock[1]), nil); err != nil {
+			t.Errorf("%s: %v", codeBlock[1], err)
 		}
 	}
 	unit, err := os.ReadFile("../../../deploy/pgconsent.service")

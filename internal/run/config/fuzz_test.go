@@ -2,10 +2,10 @@ package config
 
 import "testing"
 
-// Whatever is in the file: an answer or problems, never a panic.
+// FuzzParse: any file gives a configuration or errors, and never a panic.
 func FuzzParse(f *testing.F) {
-	f.Add(whole)
-	f.Add(least)
+	f.Add(fullConfig)
+	f.Add(minimalConfig)
 	f.Add("version: 1\ndatabases: { app: { policy: *x } }\n? [a]\n: b\n")
 	f.Add("agents: &a { <<: *a }\n")
 	f.Add("version: !!int 1\nlisten: |\n  x\n")

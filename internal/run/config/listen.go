@@ -42,8 +42,8 @@ func IsSocketPath(address string) bool { return strings.HasPrefix(address, "/") 
 
 // parseAddresses returns the addresses of a text, as an environment variable has them: divided by commas.
 func parseAddresses(text string) (out AddressList) {
-	for one := range strings.SplitSeq(text, ",") {
-		out = append(out, strings.TrimSpace(one))
+	for address := range strings.SplitSeq(text, ",") {
+		out = append(out, strings.TrimSpace(address))
 	}
 	return out
 }

@@ -36,12 +36,12 @@ func OpenCredentials(path string) (*Credentials, error) {
 func (c *Credentials) Reload() error {
 	state := c.fileState() // the state is taken before the file is read, so that a change meanwhile is read again
 	c.lastState.Store(&state)
-	all, err := ReadCredentials(c.path)
+	credentials, err := ReadCredentials(c.path)
 	if err != nil {
 		return err
 	}
 	m := loginTable{map[string]scram.StoredCredentials{}, map[string]bool{}}
-	for _, line := range all {
+	for _, line := range credentials {
 		if line.Disabled {
 			m.disabledAgents[line.Name] = true
 			continue

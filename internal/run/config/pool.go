@@ -11,8 +11,8 @@ const (
 	PoolTransaction PoolMode = "transaction" // a session has a connection while a transaction is open
 )
 
-// Pool says how the sessions of an agent get connections to the server. What an agent leaves out is as its database has
-// it.
+// Pool says how the sessions of an agent get connections to the server. A field that an agent leaves out has the value
+// of its database.
 type Pool struct {
 	Mode PoolMode `yaml:"mode"`
 	Size int      `yaml:"size"` // how many connections the sessions of one agent share; 0: as by default
@@ -43,7 +43,7 @@ func (c *Config) PoolOf(agent string) Pool {
 	return p
 }
 
-// fillFrom takes each value that the other pool has.
+// fillFrom sets each value that is missing to the other pool's.
 func (p *Pool) fillFrom(other Pool) {
 	if other.Mode != "" {
 		p.Mode = other.Mode

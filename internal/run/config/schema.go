@@ -8,9 +8,9 @@ import (
 
 // keyDocumentation is what the schema says about a key besides its type.
 type keyDocumentation struct {
-	doc      string
-	required []string // the keys that it must have
-	values   []string // the values that the key may have; nil: any
+	doc          string
+	requiredKeys []string // the keys that it must have
+	values       []string // the values that the key may have; nil: any
 }
 
 // keyDocs describe the keys, by their paths, with NAME in place of a name that the user chooses.
@@ -200,12 +200,12 @@ func schemaOf(path string, t reflect.Type) map[string]any {
 	case t.Kind() == reflect.Pointer:
 		return schemaOf(path, t.Elem())
 	case t == attributesType:
-		one := map[string]any{"type": value}
+		itemSchema := map[string]any{"type": value}
 		out["type"], out["additionalProperties"] = "object", map[string]any{
-			"anyOf": []any{one, map[string]any{"type": "array", "items": one}}}
+			"anyOf": []any{itemSchema, map[string]any{"type": "array", "items": itemSchema}}}
 	case t == addressesType:
-		one := map[string]any{"type": value}
-		out["anyOf"] = []any{one, map[string]any{"type": "array", "items": one, "minItems": 1}}
+		itemSchema := map[string]any{"type": value}
+		out["anyOf"] = []any{itemSchema, map[string]any{"type": "array", "items": itemSchema, "minItems": 1}}
 	case t.Kind() == reflect.Struct:
 		properties := map[string]any{}
 		for i := range t.NumField() {
@@ -214,8 +214,8 @@ func schemaOf(path string, t reflect.Type) map[string]any {
 			}
 		}
 		out["type"], out["properties"], out["additionalProperties"] = "object", properties, false
-		if d.required != nil {
-			out["required"] = d.required
+		if d.requiredKeys != nil {
+			out["required"] = d.requiredKeys
 		}
 	case t.Kind() == reflect.Map:
 		out["type"], out["additionalProperties"] = "object", schemaOf(joinPath(path, "NAME"), t.Elem())

@@ -13,25 +13,25 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The schema describes every key of the structs and no other, and is the one in docs/schema.
+// The JSON schema has every key of the configuration's structs, no other, and is the one in docs/schema.
 func TestSchema(t *testing.T) {
 	var paths []string
-	var walk func(path string, of reflect.Type)
-	walk = func(path string, of reflect.Type) {
-		if of.Kind() == reflect.Pointer {
-			of = of.Elem()
+	var walk func(path string, structType reflect.Type)
+	walk = func(path string, structType reflect.Type) {
+		if structType.Kind() == reflect.Pointer {
+			structType = structType.Elem()
 		}
 		paths = append(paths, path)
 		switch {
-		case of == attributesType:
-		case of.Kind() == reflect.Struct:
-			for i := range of.NumField() {
-				if key := of.Field(i).Tag.Get("yaml"); key != "-" {
-					walk(joinPath(path, key), of.Field(i).Type)
+		case structType == attributesType:
+		case structType.Kind() == reflect.Struct:
+			for i := range structType.NumField() {
+				if key := structType.Field(i).Tag.Get("yaml"); key != "-" {
+					walk(joinPath(path, key), structType.Field(i).Type)
 				}
 			}
-		case of.Kind() == reflect.Map:
-			walk(joinPath(path, "NAME"), of.Elem())
+		case structType.Kind() == reflect.Map:
+			walk(joinPath(path, "NAME"), structType.Elem())
 		}
 	}
 	walk("", reflect.TypeFor[Config]())
@@ -45,65 +45,65 @@ func TestSchema(t *testing.T) {
 			t.Errorf("%q is described in config/schema.go and is no key", path)
 		}
 	}
-	committed, err := os.ReadFile("../../../docs/schema/configuration.json")
-	if err != nil || !bytes.Equal(committed, Schema()) {
+	committedSchema, err := os.ReadFile("../../../docs/schema/configuration.json")
+	if err != nil || !bytes.Equal(committedSchema, Schema()) {
 		t.Errorf("docs/schema/configuration.json is not what pgconsent policy schema configuration prints: write it again (%v)", err)
 	}
 }
 
-// What the schema says of a configuration is what the decoder says, as far as a schema can see.
+// The schema accepts a configuration exactly if the decoder does, as far as a schema can check it.
 func TestSchemaAgrees(t *testing.T) {
-	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	parsedSchema, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", parsed); err != nil {
+	if err := c.AddResource("schema.json", parsedSchema); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := c.Compile("schema.json")
+	compiledSchema, err := c.Compile("schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	valid := func(text string) error {
+	validate := func(text string) error {
 		var v any
 		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 			return err
 		}
-		plain, err := json.Marshal(v)
+		jsonText, err := json.Marshal(v)
 		if err != nil {
 			return err
 		}
-		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(plain))
+		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(jsonText))
 		if err != nil {
 			return err
 		}
-		return compiled.Validate(instance)
+		return compiledSchema.Validate(instance)
 	}
 	page, err := os.ReadFile("../../../docs/reference/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	right := []string{whole, least}
+	validTexts := []string{fullConfig, minimalConfig}
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(version.*?)```").FindAllStringSubmatch(string(page), -1) {
-		right = append(right, block[1])
+		validTexts = append(validTexts, block[1])
 	}
-	if len(right) < 3 {
+	if len(validTexts) < 3 {
 		t.Error("no configuration on docs/reference/configuration.md")
 	}
-	for _, text := range right {
-		if err := valid(text); err != nil {
+	for _, text := range validTexts {
+		if err := validate(text); err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}
 	}
 	for _, text := range []string{
-		"version: 2\ndatabases: { app: { policy: p.yaml, owners: [o] } }", "version: 1", least + "lisen: x\n", least + "audit: { mode: sometimes }\n",
+		"version: 2\ndatabases: { app: { policy: p.yaml, owners: [o] } }", "version: 1", minimalConfig + "lisen: x\n", minimalConfig + "audit: { mode: sometimes }\n",
 		"version: 1\ndatabases: { app: { policy: p.yaml } }",
-		"version: 1\ndatabases: { app: { policy: p.yaml, owners: o } }", least + "agents: { a: { attributes: {} } }\n",
-		least + "agents: { a: { database: app, attributes: { user: { a: b } } } }\n", least + "upstream: { port: five }\n",
-		least + "listen: { a: b }\n", least + "listen: []\n",
+		"version: 1\ndatabases: { app: { policy: p.yaml, owners: o } }", minimalConfig + "agents: { a: { attributes: {} } }\n",
+		minimalConfig + "agents: { a: { database: app, attributes: { user: { a: b } } } }\n", minimalConfig + "upstream: { port: five }\n",
+		minimalConfig + "listen: { a: b }\n", minimalConfig + "listen: []\n",
 	} {
-		if err := valid(text); err == nil {
+		if err := validate(text); err == nil {
 			t.Errorf("the schema takes\n%s", text)
 		}
 		if _, err := load(text, nil); err == nil {

@@ -55,8 +55,8 @@ func MatchesPassword(verifier, password string) bool {
 
 func storedCredentials(password string, salt []byte, iterations int) (c scram.StoredCredentials, err error) {
 	// PostgreSQL does the same: it uses a password unchanged if SASLprep refuses it.
-	if prepared, err := stringprep.SASLprep.Prepare(password); err == nil && prepared != "" {
-		password = prepared
+	if preparedPassword, err := stringprep.SASLprep.Prepare(password); err == nil && preparedPassword != "" {
+		password = preparedPassword
 	}
 	client, err := scram.SHA256.NewClientUnprepped("", password, "")
 	if err != nil {
@@ -69,13 +69,13 @@ func storedCredentials(password string, salt []byte, iterations int) (c scram.St
 func ParseVerifier(s string) (scram.StoredCredentials, error) {
 	var c scram.StoredCredentials
 	invalidError := errors.New("not a verifier of the form SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey")
-	rest, ok := strings.CutPrefix(s, scramScheme)
+	afterScheme, ok := strings.CutPrefix(s, scramScheme)
 	if !ok {
 		return c, invalidError
 	}
-	factors, proofs, ok1 := strings.Cut(rest, "$")
+	factors, proofs, ok1 := strings.Cut(afterScheme, "$")
 	iters, salt, ok2 := strings.Cut(factors, ":")
-	stored, server, ok3 := strings.Cut(proofs, ":")
+	storedKey, serverKey, ok3 := strings.Cut(proofs, ":")
 	if !ok1 || !ok2 || !ok3 {
 		return c, invalidError
 	}
@@ -84,7 +84,7 @@ func ParseVerifier(s string) (scram.StoredCredentials, error) {
 		return c, fmt.Errorf("%w, with at least %d iterations", invalidError, scramIterations)
 	}
 	parts := [3][]byte{}
-	for i, text := range []string{salt, stored, server} {
+	for i, text := range []string{salt, storedKey, serverKey} {
 		if parts[i], err = base64.StdEncoding.DecodeString(text); err != nil {
 			return c, invalidError
 		}

@@ -33,16 +33,16 @@ type reminderMetrics struct {
 }
 
 func (m *reminderMetrics) register(reg prometheus.Registerer) {
-	last := &atomic.Pointer[ReminderCounts]{}
-	last.Store(&ReminderCounts{})
-	m.reminderCounts = last
+	lastCounts := &atomic.Pointer[ReminderCounts]{}
+	lastCounts.Store(&ReminderCounts{})
+	m.reminderCounts = lastCounts
 	count := func(f metricFamily, value func(*ReminderCounts) uint64) {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: f.name, Help: f.help},
-			func() float64 { return float64(value(last.Load())) }))
+			func() float64 { return float64(value(lastCounts.Load())) }))
 	}
 	show := func(f metricFamily, value func(*ReminderCounts) float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: f.name, Help: f.help},
-			func() float64 { return value(last.Load()) }))
+			func() float64 { return value(lastCounts.Load()) }))
 	}
 	count(reminderInteractions, func(a *ReminderCounts) uint64 { return a.Interactions })
 	count(remindersSent, func(a *ReminderCounts) uint64 { return a.RemindersByTime + a.RemindersByMessages })

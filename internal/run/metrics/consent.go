@@ -46,21 +46,21 @@ var streamNames = []string{"TEMPORARY", "PARTNERED", "ANONYMOUS"}
 
 // consentMetrics report the state of consent registries, sweeps and messages.
 type consentMetrics struct {
-	active, approvalRate, averageAge, expiryRate, sweptAt, sweepLag, outboxQueue, outboxAge prometheus.Gauge
-	streams                                                                                 *prometheus.GaugeVec
-	sweeps, sweptRows, deliveries                                                           *prometheus.CounterVec
+	activeConsents, approvalRate, averageAge, expiryRate, sweptAt, sweepLag, outboxQueue, outboxAge prometheus.Gauge
+	streams                                                                                         *prometheus.GaugeVec
+	sweeps, sweptRows, deliveries                                                                   *prometheus.CounterVec
 }
 
 func (m *consentMetrics) register(reg prometheus.Registerer) {
 	*m = consentMetrics{
-		active: newGauge(consentActive), approvalRate: newGauge(consentSuccess), averageAge: newGauge(consentAge),
+		activeConsents: newGauge(consentActive), approvalRate: newGauge(consentSuccess), averageAge: newGauge(consentAge),
 		expiryRate: newGauge(consentExpiry),
 		sweptAt:    newGauge(sweptAt), sweepLag: newGauge(sweepLag), outboxQueue: newGauge(outboxQueue),
 		outboxAge: newGauge(outboxAge),
 		streams:   newGaugeVec(consentStreams), sweeps: newCounterVec(sweepsTotal), sweptRows: newCounterVec(sweptRows),
 		deliveries: newCounterVec(outboxTotal),
 	}
-	reg.MustRegister(m.active, m.approvalRate, m.averageAge, m.expiryRate, m.sweptAt, m.sweepLag, m.outboxQueue,
+	reg.MustRegister(m.activeConsents, m.approvalRate, m.averageAge, m.expiryRate, m.sweptAt, m.sweepLag, m.outboxQueue,
 		m.outboxAge, m.streams, m.sweeps,
 		m.sweptRows, m.deliveries)
 	for _, s := range streamNames {
@@ -76,17 +76,17 @@ func (m *consentMetrics) register(reg prometheus.Registerer) {
 }
 
 // SetConsentCounts publishes the numbers of all registries together.
-func (m *Metrics) SetConsentCounts(all []ConsentCounts) {
-	if m == nil || len(all) == 0 {
+func (m *Metrics) SetConsentCounts(registries []ConsentCounts) {
+	if m == nil || len(registries) == 0 {
 		return
 	}
 	var sum ConsentCounts
-	active, byStream := 0, map[string]int{}
-	sum.SweptAt = all[0].SweptAt
-	for _, c := range all {
+	activeCount, byStream := 0, map[string]int{}
+	sum.SweptAt = registries[0].SweptAt
+	for _, c := range registries {
 		for s, n := range c.Streams {
 			byStream[s] += n
-			active += n
+			activeCount += n
 		}
 		sum.AgeDays += c.AgeDays
 		sum.Approved += c.Approved
@@ -97,12 +97,12 @@ func (m *Metrics) SetConsentCounts(all []ConsentCounts) {
 		sum.LagSeconds = max(sum.LagSeconds, c.LagSeconds)
 		sum.WaitingSeconds = max(sum.WaitingSeconds, c.WaitingSeconds)
 	}
-	m.consent.active.Set(float64(active))
+	m.consent.activeConsents.Set(float64(activeCount))
 	for _, s := range streamNames {
-		m.consent.streams.WithLabelValues(s).Set(100 * ratioOrZero(float64(byStream[s]), active))
+		m.consent.streams.WithLabelValues(s).Set(100 * ratioOrZero(float64(byStream[s]), activeCount))
 	}
 	m.consent.approvalRate.Set(ratioOrZero(float64(sum.Approved), sum.Approved+sum.Rejected))
-	m.consent.averageAge.Set(ratioOrZero(sum.AgeDays, active))
+	m.consent.averageAge.Set(ratioOrZero(sum.AgeDays, activeCount))
 	m.consent.expiryRate.Set(float64(sum.Expired))
 	m.consent.sweptAt.Set(sum.SweptAt)
 	m.consent.sweepLag.Set(sum.LagSeconds)
@@ -110,11 +110,11 @@ func (m *Metrics) SetConsentCounts(all []ConsentCounts) {
 	m.consent.outboxAge.Set(sum.WaitingSeconds)
 }
 
-func ratioOrZero(part float64, total int) float64 {
+func ratioOrZero(count float64, total int) float64 {
 	if total == 0 {
 		return 0
 	}
-	return part / float64(total)
+	return count / float64(total)
 }
 
 // CountSweep counts a sweep.
@@ -127,9 +127,9 @@ func (m *Metrics) CountSweep(ok bool, deleted, anonymised int64) {
 }
 
 // CountDeliveries counts attempts to deliver messages.
-func (m *Metrics) CountDeliveries(sent, failed int) {
+func (m *Metrics) CountDeliveries(sentCount, failedCount int) {
 	if m != nil {
-		m.consent.deliveries.WithLabelValues("ok").Add(float64(sent))
-		m.consent.deliveries.WithLabelValues("failed").Add(float64(failed))
+		m.consent.deliveries.WithLabelValues("ok").Add(float64(sentCount))
+		m.consent.deliveries.WithLabelValues("failed").Add(float64(failedCount))
 	}
 }

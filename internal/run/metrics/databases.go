@@ -89,9 +89,9 @@ func (m *Metrics) SetSuspendedTables(database string, tables int) {
 }
 
 // SetSignedPath publishes whether statements on a database may take the signed path.
-func (m *Metrics) SetSignedPath(database string, open bool) {
+func (m *Metrics) SetSignedPath(database string, isOpen bool) {
 	if m != nil {
-		m.databases.signedPaths.WithLabelValues(database).Set(boolean(open))
+		m.databases.signedPaths.WithLabelValues(database).Set(boolean(isOpen))
 	}
 }
 

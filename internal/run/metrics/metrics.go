@@ -1,6 +1,6 @@
-// Package metrics is the one place that has every metric's name, labels and help.
+// Package metrics is the one package that defines every metric's name, labels and help.
 //
-// Label values are bounded: a value that is not in the list of its label counts as "other", and the names of databases
+// Label values are limited: a value that is not in the list of its label counts as "other", and the names of databases
 // come from the configuration. No metric carries an agent, an attribute, a table, a statement or a row
 // (invariant I9 in docs/explanation/invariants.md).
 //

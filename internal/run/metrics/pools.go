@@ -38,9 +38,9 @@ func (m *poolMetrics) register(reg prometheus.Registerer) {
 }
 
 // WatchPools has each scrape ask for the numbers of pools, one [Pool] for each database.
-func (m *Metrics) WatchPools(ask func() []Pool) {
+func (m *Metrics) WatchPools(readPools func() []Pool) {
 	if m != nil {
-		m.pools.states.Store(&ask)
+		m.pools.states.Store(&readPools)
 	}
 }
 
@@ -49,19 +49,19 @@ func (f metricFamily) desc() *prometheus.Desc {
 }
 
 // Describe implements prometheus.Collector.
-func (m *poolMetrics) Describe(to chan<- *prometheus.Desc) {
+func (m *poolMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range []metricFamily{poolConnections, poolWaiting, poolTaken, poolWaited, poolTimeouts} {
-		to <- f.desc()
+		ch <- f.desc()
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (m *poolMetrics) Collect(to chan<- prometheus.Metric) {
-	ask := m.states.Load()
-	if ask == nil {
+func (m *poolMetrics) Collect(ch chan<- prometheus.Metric) {
+	readPools := m.states.Load()
+	if readPools == nil {
 		return
 	}
-	for _, p := range (*ask)() {
+	for _, p := range (*readPools)() {
 		for _, v := range []struct {
 			family metricFamily
 			kind   prometheus.ValueType
@@ -75,7 +75,7 @@ func (m *poolMetrics) Collect(to chan<- prometheus.Metric) {
 			{poolWaited, prometheus.CounterValue, p.WaitedSeconds, []string{p.Database}},
 			{poolTimeouts, prometheus.CounterValue, float64(p.TimedOut), []string{p.Database}},
 		} {
-			to <- prometheus.MustNewConstMetric(v.family.desc(), v.kind, v.value, v.labels...)
+			ch <- prometheus.MustNewConstMetric(v.family.desc(), v.kind, v.value, v.labels...)
 		}
 	}
 }

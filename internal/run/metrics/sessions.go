@@ -29,24 +29,25 @@ var (
 
 // sessionMetrics count sessions of clients and their statements.
 type sessionMetrics struct {
-	open                                        *prometheus.GaugeVec
-	total, statements, seals, limitedExecutions *prometheus.CounterVec
-	rows, bytes, revocations                    prometheus.Counter
-	addedSeconds                                prometheus.Histogram
+	open                                                *prometheus.GaugeVec
+	sessionsTotal, statements, seals, limitedExecutions *prometheus.CounterVec
+	rows, bytes, revocations                            prometheus.Counter
+	addedSeconds                                        prometheus.Histogram
 }
 
 func (m *sessionMetrics) register(reg prometheus.Registerer) {
 	*m = sessionMetrics{
-		open: newGaugeVec(sessionsOpen), total: newCounterVec(sessionsTotal), statements: newCounterVec(statementsTotal),
-		seals: newCounterVec(sealRenewals), limitedExecutions: newCounterVec(limitedExecutions), rows: counter(rowsTotal),
-		bytes:       counter(bytesTotal),
+		open: newGaugeVec(sessionsOpen), sessionsTotal: newCounterVec(sessionsTotal),
+		statements: newCounterVec(statementsTotal), seals: newCounterVec(sealRenewals),
+		limitedExecutions: newCounterVec(limitedExecutions), rows: counter(rowsTotal), bytes: counter(bytesTotal),
 		revocations: counter(revocationsTotal), addedSeconds: newHistogram(addedSeconds),
 	}
-	reg.MustRegister(m.open, m.total, m.statements, m.seals, m.limitedExecutions, m.rows, m.bytes, m.revocations, m.addedSeconds)
+	reg.MustRegister(m.open, m.sessionsTotal, m.statements, m.seals, m.limitedExecutions, m.rows, m.bytes, m.revocations,
+		m.addedSeconds)
 	// a series that exists from the start reads as 0, not as absent
 	for _, k := range []SessionKind{Agent, Owner, Operator, Refused} {
 		m.open.WithLabelValues(string(k))
-		m.total.WithLabelValues(string(k))
+		m.sessionsTotal.WithLabelValues(string(k))
 	}
 	for _, r := range []string{"ok", "failed"} {
 		m.seals.WithLabelValues(r)
@@ -62,7 +63,7 @@ func (m *Metrics) SessionOpened(k SessionKind) {
 		return
 	}
 	m.sessions.open.WithLabelValues(kindLabel(k)).Inc()
-	m.sessions.total.WithLabelValues(kindLabel(k)).Inc()
+	m.sessions.sessionsTotal.WithLabelValues(kindLabel(k)).Inc()
 }
 
 // SessionClosed counts the end of a connection that SessionOpened has counted.

@@ -21,9 +21,9 @@ import (
 // the registry.
 func AccessSources(cfg *config.Config, database string, folders []string) access.ReportSources {
 	out := access.ReportSources{Database: database, AuditKey: cfg.Audit.Key}
-	recorded := cfg.Audit.Mode != string(audit.ModeOff)
+	isRecorded := cfg.Audit.Mode != string(audit.ModeOff)
 	out.EachLog = func(ctx context.Context, f func(access.AuditLog) error) error {
-		if recorded {
+		if isRecorded {
 			if err := forEachLog(ctx, cfg, f); err != nil {
 				return err
 			}
@@ -35,7 +35,7 @@ func AccessSources(cfg *config.Config, database string, folders []string) access
 		}
 		return nil
 	}
-	if recorded {
+	if isRecorded {
 		out.OpenReportLog = func(key audit.Key) (*audit.Log, string, error) {
 			log, err := openReports(cfg, key)
 			return log, nameInReport(cfg.Audit.ReportLog()), err
@@ -94,15 +94,15 @@ func forEachLog(ctx context.Context, cfg *config.Config, f func(access.AuditLog)
 	})
 }
 
-// AuditSource calls f with the records of a log: in a folder, or in a database; in one snapshot, or, live, as they
-// come.
-func AuditSource(ctx context.Context, c *config.Config, a config.Audit, live bool, f func(audit.Source) error) error {
+// AuditSource calls f with the records of a log: in a folder or in a database; those of one snapshot or, if
+// isLive is true, also new ones as they come.
+func AuditSource(ctx context.Context, c *config.Config, a config.Audit, isLive bool, f func(audit.Source) error) error {
 	if a.Sink != config.SinkDatabase {
 		return f(audit.Folder(a.File))
 	}
 	return withAuditConnection(ctx, c, a, func(conn *pgx.Conn) error {
 		from := pgchain.NewReader(ctx, conn, a.Database, a.Chain)
-		if live {
+		if isLive {
 			return f(from)
 		}
 		return from.InSnapshot(f)

@@ -63,9 +63,9 @@ func (s *Service) operatorOverview(context.Context) operations.Overview {
 	v := operations.Overview{At: time.Now(), Started: s.startedAt, Enforcement: string(cfg.Enforcement),
 		TLS: s.certificate.Load() != nil, Sessions: s.enforcer.OpenSessions()}
 	v.Denials, v.Denied = s.enforcer.Denials()
-	for _, standing := range s.enforcer.DatabaseStatuses() {
-		d := operations.DatabaseState{DatabaseStatus: standing, Sweep: s.sweepers.lastSweep(standing.Database)}
-		if db := s.router.verifiers[standing.Database]; db != nil {
+	for _, status := range s.enforcer.DatabaseStatuses() {
+		d := operations.DatabaseState{DatabaseStatus: status, Sweep: s.sweepers.lastSweep(status.Database)}
+		if db := s.router.verifiers[status.Database]; db != nil {
 			if e := db.examination.Load(); e != nil {
 				d.Diagnosis = *e
 			}

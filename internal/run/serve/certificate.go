@@ -84,7 +84,7 @@ func certificateNames(c *x509.Certificate) (names []string) {
 	return names
 }
 
-// certificateCheck returns what judges the certificate of an agent that must have this name; nil for "".
+// certificateCheck returns a function that checks whether an agent's certificate has this name; nil for "".
 func certificateCheck(name string) func(*x509.Certificate) error {
 	if name == "" {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/authority"
 )
 
-// An agent's certificate has the agent's name as its Common Name, or the name that the configuration gives among its DNS
-// names and URIs, and nothing like it.
+// An agent's certificate must have the agent's name as Common Name, or the configured name among its DNS names and
+// URIs. A similar name is not enough.
 func TestNamesOfCertificates(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(time.Hour))
 	issue := func(edit func(*x509.Certificate)) *x509.Certificate { return ca.Issue(t, "", edit).Leaf }
@@ -34,7 +34,7 @@ func TestNamesOfCertificates(t *testing.T) {
 		c.Subject.CommonName, c.EmailAddresses = "holder", []string{"chat@example.org"}
 	})
 	for _, c := range []struct {
-		what        string
+		description string
 		certificate *x509.Certificate
 		certName    string
 		want        bool
@@ -53,7 +53,7 @@ func TestNamesOfCertificates(t *testing.T) {
 		{"an address of email", email, "chat@example.org", false},
 	} {
 		if err := certificateCheck(wantedCertificateName("chat", c.certName))(c.certificate); (err == nil) != c.want {
-			t.Errorf("%s: %v", c.what, err)
+			t.Errorf("%s: %v", c.description, err)
 		}
 	}
 	if certificateCheck("") != nil {
@@ -61,7 +61,7 @@ func TestNamesOfCertificates(t *testing.T) {
 	}
 }
 
-// Callers of HTTP are asked for no certificate, though agents are.
+// HTTP clients are not asked for a certificate, even if agents must show one.
 func TestCallersOfHTTPShowNoCertificate(t *testing.T) {
 	ca, dir := authority.New(t, "agents", nil, time.Now().Add(time.Hour)), t.TempDir()
 	certificate, key := authority.WritePair(t, ca.Issue(t, "localhost", authority.ForServer), dir, "server")
@@ -77,34 +77,34 @@ func TestCallersOfHTTPShowNoCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.http.Close()
-	asked := func(l net.Listener) (asked bool) {
-		served := make(chan error, 1)
+	isCertificateRequested := func(l net.Listener) (isCertificateRequested bool) {
+		serveResult := make(chan error, 1)
 		go func() {
 			conn, err := l.Accept()
 			if err == nil {
 				defer conn.Close()
 				err = conn.(*tls.Conn).HandshakeContext(t.Context())
 			}
-			served <- err
+			serveResult <- err
 		}()
 		conn, err := tls.Dial("tcp", s.http.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost",
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				asked = true
+				isCertificateRequested = true
 				return &tls.Certificate{}, nil
 			}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		conn.Close()
-		if err := <-served; err != nil {
+		if err := <-serveResult; err != nil {
 			t.Fatal(err)
 		}
-		return asked
+		return isCertificateRequested
 	}
-	if asked(s.httpListener()) {
+	if isCertificateRequested(s.httpListener()) {
 		t.Error("a caller of HTTP is asked for a certificate")
 	}
-	if !asked(tls.NewListener(s.http, loaded)) {
+	if !isCertificateRequested(tls.NewListener(s.http, loaded)) {
 		t.Error("an agent is asked for none")
 	}
 }

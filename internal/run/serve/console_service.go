@@ -27,9 +27,9 @@ func (s consoleService) Sessions() []adminconsole.Session {
 	}
 	var out []adminconsole.Session
 	for _, c := range s.proxy.Sessions() {
-		a, decided := agents[c.ID]
+		a, isAgent := agents[c.ID]
 		out = append(out, adminconsole.Session{ID: c.ID, Kind: routeKindNames[c.Kind], User: c.User, Database: c.Database,
-			Client: c.Remote, State: string(c.State), StartedAt: c.Since, LastStatementAt: a.Last, CountsStatements: decided,
+			Client: c.Remote, State: string(c.State), StartedAt: c.Since, LastStatementAt: a.Last, CountsStatements: isAgent,
 			Statements: a.Executed, Refused: a.Denied})
 	}
 	return out
@@ -104,28 +104,28 @@ func (s consoleService) Suspended() []adminconsole.SuspendedObject {
 
 func (s consoleService) Databases() []string { return sortedKeys(s.operators.pauses) }
 
-func (s consoleService) Pause(database string) (busy int, changed bool) {
-	changed = s.operators.pauses[database].begin()
+func (s consoleService) Pause(database string) (busyCount int, isChanged bool) {
+	isChanged = s.operators.pauses[database].begin()
 	s.metrics.SetPaused(database, true)
-	if changed {
+	if isChanged {
 		s.log.Warn("new statements of agents wait until RESUME in the admin console", "database", database)
 	}
-	under := []proxy.SessionState{proxy.Active, proxy.InTransaction, proxy.InFailedTransaction}
+	busyStates := []proxy.SessionState{proxy.Active, proxy.InTransaction, proxy.InFailedTransaction}
 	for _, c := range s.proxy.Sessions() {
-		if c.Kind == proxy.Agent && c.Database == database && slices.Contains(under, c.State) {
-			busy++
+		if c.Kind == proxy.Agent && c.Database == database && slices.Contains(busyStates, c.State) {
+			busyCount++
 		}
 	}
-	return busy, changed
+	return busyCount, isChanged
 }
 
-func (s consoleService) Resume(database string) (changed bool) {
-	changed = s.operators.pauses[database].end()
+func (s consoleService) Resume(database string) (isChanged bool) {
+	isChanged = s.operators.pauses[database].end()
 	s.metrics.SetPaused(database, false)
-	if changed {
+	if isChanged {
 		s.log.Info("statements of agents go on", "database", database)
 	}
-	return changed
+	return isChanged
 }
 
 func (s consoleService) Kill(id string) (database string, err error) {

@@ -63,8 +63,8 @@ func (t *gcTuner) setPercent() {
 }
 
 // gcPercent returns how much garbage may be left, as a percentage of the live heap.
-func gcPercent(live uint64) int {
-	percent := maxGarbageBytes * 100 / max(live, 1)
+func gcPercent(liveBytes uint64) int {
+	percent := maxGarbageBytes * 100 / max(liveBytes, 1)
 	// Steps of 10 keep the change rare: setting the percentage stops the world.
 	return int(min(max(percent, defaultGCPercent), maxGCPercent)) / 10 * 10
 }

@@ -11,42 +11,42 @@ import (
 )
 
 func TestGCPercent(t *testing.T) {
-	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 16 << 20: 400, 20 << 20: 320, 32 << 20: 200,
+	for liveBytes, want := range map[uint64]int{0: 400, 1 << 20: 400, 16 << 20: 400, 20 << 20: 320, 32 << 20: 200,
 		64 << 20: 100, 1 << 30: 100, 1 << 40: 100} {
-		if got := gcPercent(live); got != want {
-			t.Errorf("with %d MiB in use %d %%, not %d", live>>20, got, want)
+		if got := gcPercent(liveBytes); got != want {
+			t.Errorf("with %d MiB in use %d %%, not %d", liveBytes>>20, got, want)
 		}
 	}
 }
 
-// With a large heap the default applies again, and no more garbage than that is left.
+// When the heap is large, the GC percentage is the default again, and no more garbage than that remains.
 func TestGCFollowsTheHeap(t *testing.T) {
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(defaultGCPercent)
 	defer debug.SetGCPercent(before)
 	stop := ReduceGC()
 	defer stop()
-	set := func() int {
+	currentPercent := func() int {
 		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 		metrics.Read(sample)
 		return int(sample[0].Value.Uint64())
 	}
-	follows := func(what string, ok func(int) bool) {
+	waitForPercent := func(description string, ok func(int) bool) {
 		t.Helper()
-		for end := time.Now().Add(tier.Patience); !ok(set()); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(tier.Patience); !ok(currentPercent()); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("with %s it is %d %%", what, set())
+				t.Fatalf("with %s it is %d %%", description, currentPercent())
 			}
 			runtime.GC()
 		}
 	}
-	follows("little in use", func(p int) bool { return p > defaultGCPercent })
-	much := make([]byte, 2*maxGarbageBytes)
-	follows("much in use", func(p int) bool { return p == defaultGCPercent })
-	runtime.KeepAlive(much)
-	follows("little in use again", func(p int) bool { return p > defaultGCPercent })
+	waitForPercent("little in use", func(p int) bool { return p > defaultGCPercent })
+	largeHeap := make([]byte, 2*maxGarbageBytes)
+	waitForPercent("much in use", func(p int) bool { return p == defaultGCPercent })
+	runtime.KeepAlive(largeHeap)
+	waitForPercent("little in use again", func(p int) bool { return p > defaultGCPercent })
 	stop()
-	follows("the tuner stopped", func(p int) bool { return p == defaultGCPercent })
+	waitForPercent("the tuner stopped", func(p int) bool { return p == defaultGCPercent })
 }
 
 func TestGCOfTheEnvironment(t *testing.T) {

@@ -18,10 +18,10 @@ import (
 // metrics, and a probe gets only yes or no.
 func (s *Service) handler() http.Handler {
 	mux := http.NewServeMux()
-	local := s.config.Load().HTTP.IsLoopback()
+	isLoopback := s.config.Load().HTTP.IsLoopback()
 	counts := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		if _, hasToken := r.Header["Authorization"]; (!local || hasToken || isForwarded(r)) && !s.isOperator(r) {
+		if _, hasToken := r.Header["Authorization"]; (!isLoopback || hasToken || isForwarded(r)) && !s.isOperator(r) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="pgconsent"`)
 			http.Error(w, "a token of the role operator is required", http.StatusUnauthorized)
 			return
@@ -33,14 +33,14 @@ func (s *Service) handler() http.Handler {
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.Ready(); err != nil {
 			text := "not ready"
-			if local && !isForwarded(r) {
+			if isLoopback && !isForwarded(r) {
 				text += ": " + err.Error()
 			}
 			http.Error(w, text, http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ready")
-		if local && !isForwarded(r) {
+		if isLoopback && !isForwarded(r) {
 			for _, limit := range append(s.enforcer.Degraded(), s.operators.pausedDatabases()...) {
 				fmt.Fprintln(w, limit)
 			}
@@ -80,11 +80,11 @@ func (s *Service) isOperator(r *http.Request) bool {
 
 // httpListener returns the listener of HTTP, with TLS if other machines can reach it.
 func (s *Service) httpListener() net.Listener {
-	limited := defaultLimits.limitListener(s.http)
+	limitedListener := defaultLimits.limitListener(s.http)
 	if s.config.Load().HTTP.IsLoopback() {
-		return limited
+		return limitedListener
 	}
-	return tls.NewListener(limited, &tls.Config{
+	return tls.NewListener(limitedListener, &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			now := s.certificate.Load().Clone()

@@ -35,12 +35,12 @@ func (s *Service) newHTTPServices(cfg *config.Config) (*httpServices, error) {
 	if cfg.HTTP.Tokens == "" && s.tokens == nil || cfg.HTTP.Listen == "off" {
 		return nil, nil
 	}
-	known, err := s.openVerifiers(cfg)
+	verifiers, err := s.openVerifiers(cfg)
 	if err != nil {
 		return nil, err
 	}
 	f := &httpServices{
-		verifier: enabledAgentVerifier{known, s}, registries: map[string]*registry.Registry{},
+		verifier: enabledAgentVerifier{verifiers, s}, registries: map[string]*registry.Registry{},
 		operations: &operations.Service{Databases: map[string]*operations.Database{}, Connect: s.Connect,
 			Record: s.enforcer.RecordCall, Reminders: s.reminders},
 	}
@@ -78,18 +78,18 @@ func (s *Service) newHTTPServices(cfg *config.Config) (*httpServices, error) {
 
 // openVerifiers returns what verifies the tokens of callers.
 func (s *Service) openVerifiers(cfg *config.Config) (identity.VerifierList, error) {
-	var known identity.VerifierList
+	var verifiers identity.VerifierList
 	if cfg.HTTP.Tokens != "" {
 		tokens, err := identity.OpenTokens(cfg.HTTP.Tokens, s.config.Load, s.log)
 		if err != nil {
 			return nil, err
 		}
-		known = append(known, tokens)
+		verifiers = append(verifiers, tokens)
 	}
 	if s.tokens != nil {
-		known = append(known, s.tokens)
+		verifiers = append(verifiers, s.tokens)
 	}
-	return known, nil
+	return verifiers, nil
 }
 
 // mcpDatabase returns what the MCP tools of one database use.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A pause begins once, ends once, and is told of while it lasts.
+// A pause is begun and ended once, and is reported while it lasts.
 func TestPause(t *testing.T) {
 	o := operatorLogins{pauses: map[string]*databasePause{"app": {}, "shop": {}}}
 	p := o.pauses["shop"]
@@ -16,8 +16,9 @@ func TestPause(t *testing.T) {
 		t.Error("a pause does not begin once")
 	}
 	resumed := p.resumeSignal()
-	if told := o.pausedDatabases(); len(told) != 1 || !strings.HasPrefix(told[0], "database shop: paused since "+p.beganAt().UTC().Format("2006-01-02T")) {
-		t.Errorf("%q is told", told)
+	if pauseMessages := o.pausedDatabases(); len(pauseMessages) != 1 ||
+		!strings.HasPrefix(pauseMessages[0], "database shop: paused since "+p.beganAt().UTC().Format("2006-01-02T")) {
+		t.Errorf("%q is told", pauseMessages)
 	}
 	select {
 	case <-resumed:

@@ -15,7 +15,7 @@ import (
 // (sd_listen_fds(3)). While one process ends and the next begins, clients wait in the queue of such a socket.
 type passedSockets struct{ listeners []net.Listener }
 
-// findPassedSockets takes them over; later calls in the same process find none.
+// findPassedSockets takes over the passed sockets; later calls in the same process find none.
 func findPassedSockets() (*passedSockets, error) {
 	listeners, err := activation.Listeners()
 	if err != nil {
@@ -52,18 +52,18 @@ func (p *passedSockets) checkAllUsed() error {
 
 // isAddress tells whether a socket is bound to what the configuration calls an address.
 func isAddress(listened net.Addr, address string) bool {
-	bound, ok := listened.(*net.TCPAddr)
+	boundAddress, ok := listened.(*net.TCPAddr)
 	if !ok {
 		return listened.String() == address
 	}
 	want, err := net.ResolveTCPAddr("tcp", address)
-	if config.IsSocketPath(address) || err != nil || want.Port != bound.Port {
+	if config.IsSocketPath(address) || err != nil || want.Port != boundAddress.Port {
 		return false
 	}
-	return want.IP.Equal(bound.IP) || (want.IP == nil || want.IP.IsUnspecified()) && bound.IP.IsUnspecified()
+	return want.IP.Equal(boundAddress.IP) || (want.IP == nil || want.IP.IsUnspecified()) && boundAddress.IP.IsUnspecified()
 }
 
-// close closes what nobody has taken.
+// close closes the passed sockets that are not used.
 func (p *passedSockets) close() {
 	for _, l := range p.listeners {
 		_ = l.Close()

@@ -12,8 +12,8 @@ type databasePause struct {
 
 // activePause is a pause that lasts.
 type activePause struct {
-	since time.Time
-	ended chan struct{} // closed when the pause ends
+	since      time.Time
+	pauseEnded chan struct{} // closed when the pause ends
 }
 
 // begin begins a pause, and returns false if there is one already.
@@ -23,17 +23,17 @@ func (p *databasePause) begin() bool {
 
 // end ends the pause, and returns false if there is none.
 func (p *databasePause) end() bool {
-	ended := p.current.Swap(nil)
-	if ended != nil {
-		close(ended.ended)
+	endedPause := p.current.Swap(nil)
+	if endedPause != nil {
+		close(endedPause.pauseEnded)
 	}
-	return ended != nil
+	return endedPause != nil
 }
 
 // resumeSignal returns a channel that is closed when the pause ends; nil: there is none.
 func (p *databasePause) resumeSignal() <-chan struct{} {
 	if now := p.current.Load(); now != nil {
-		return now.ended
+		return now.pauseEnded
 	}
 	return nil
 }

@@ -14,39 +14,39 @@ func (s *Service) Reload() error {
 	s.reloadMu.Lock()
 	defer s.reloadMu.Unlock()
 	previous := s.config.Load()
-	next, err := config.Load(previous.Path)
+	newConfig, err := config.Load(previous.Path)
 	if err != nil {
 		s.log.Error("the configuration was not reloaded; the old one stays active", "error", err)
 		return err
 	}
-	var failed []error
-	if settingsNeedingRestart(previous) != settingsNeedingRestart(next) {
+	var failures []error
+	if settingsNeedingRestart(previous) != settingsNeedingRestart(newConfig) {
 		s.log.Warn(
 			"changes of listen, proxy_protocol, http, upstream, databases, credentials, enforcement, audit and air apply at the next start")
 	}
-	if certificate, err := loadCertificate(next.TLS); err != nil {
-		failed = append(failed, err)
+	if certificate, err := loadCertificate(newConfig.TLS); err != nil {
+		failures = append(failures, err)
 	} else if (certificate == nil) == (s.certificate.Load() == nil) {
 		s.certificate.Store(certificate)
 	}
 	if err := s.credentials.Reload(); err != nil {
-		failed = append(failed, err)
+		failures = append(failures, err)
 	}
 	if err := s.operators.credentials.Reload(); err != nil {
-		failed = append(failed, err)
+		failures = append(failures, err)
 	}
-	running := *previous
-	running.Agents, running.Admin.Users = next.Agents, next.Admin.Users
-	s.config.Store(&running)
-	s.enforcer.SetAgents(s.enforcedAgents(&running))
+	runningConfig := *previous
+	runningConfig.Agents, runningConfig.Admin.Users = newConfig.Agents, newConfig.Admin.Users
+	s.config.Store(&runningConfig)
+	s.enforcer.SetAgents(s.enforcedAgents(&runningConfig))
 	if err := s.enforcer.Reload(); err != nil {
-		failed = append(failed, err)
+		failures = append(failures, err)
 	}
-	if err := errors.Join(failed...); err != nil {
+	if err := errors.Join(failures...); err != nil {
 		s.log.Error("reload: settings that are wrong were not applied", "error", err)
 		return err
 	}
-	s.log.Info("reloaded", "agents", len(running.Agents))
+	s.log.Info("reloaded", "agents", len(runningConfig.Agents))
 	return nil
 }
 

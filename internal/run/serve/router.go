@@ -39,7 +39,7 @@ func newRouter(cfg *config.Config, e *enforce.Enforcer, v databaseVerifiers, tok
 	if err != nil {
 		return nil, err
 	}
-	secure, err := cfg.Upstream.ClientTLS()
+	clientTLS, err := cfg.Upstream.ClientTLS()
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func newRouter(cfg *config.Config, e *enforce.Enforcer, v databaseVerifiers, tok
 		if err != nil {
 			return nil, err
 		}
-		owner := proxy.Upstream{Network: network, Address: address, TLS: secure, Database: db.Name}
+		owner := proxy.Upstream{Network: network, Address: address, TLS: clientTLS, Database: db.Name}
 		agent := owner
 		agent.User, agent.Password, agent.KeepHeap = db.Roles.Agent, password, cfg.Upstream.HeapBytes()
 		agent.StatementCache = cfg.Upstream.CachedStatements(proxy.DefaultStatementCache)
@@ -68,9 +68,9 @@ func (r *router) Route(user, database string) proxy.Route {
 	if ok && slices.Contains(db.owners, user) && r.verifiers[database].asksOwners.Load() {
 		return proxy.Route{Kind: proxy.Owner, Upstream: db.owner}
 	}
-	if access, known := r.enforcer.Agent(user, database); ok && known {
-		to := db.agent
-		to.Params = access.Params
+	if access, isKnown := r.enforcer.Agent(user, database); ok && isKnown {
+		upstream := db.agent
+		upstream.Params = access.Params
 		var password func(context.Context, string) (proxy.TokenGrant, error)
 		if access.LogsInByToken {
 			password = func(ctx context.Context, token string) (proxy.TokenGrant, error) {
@@ -86,7 +86,7 @@ func (r *router) Route(user, database string) proxy.Route {
 			credential = r.mockCredential(user) // No password gets the agent in.
 		}
 		return proxy.Route{
-			Kind: proxy.Agent, Upstream: to, Credential: credential, Password: password,
+			Kind: proxy.Agent, Upstream: upstream, Credential: credential, Password: password,
 			Certificate: certificateCheck(access.CertificateName),
 			Sessions:    access.MaxSessions, Pool: r.poolOf(user), CheckSetting: access.CheckSetting,
 			Paused: r.operators.pauses[database].resumeSignal,

@@ -68,7 +68,7 @@ type Service struct {
 	http            net.Listener    // the listener of HTTP; nil: it is off
 	sweepers        *sweepScheduler // nil if no consent registry is configured
 	httpServices    *httpServices   // nil if no caller can have a token
-	draining        atomic.Bool
+	isDraining      atomic.Bool
 	reloadMu        sync.Mutex
 	startedAt       time.Time
 }
@@ -137,24 +137,24 @@ func (s *Service) poolNumbers() (out []metrics.Pool) {
 
 // openListeners opens the ports, and reads the certificate and the credentials that they need.
 func (s *Service) openListeners(cfg *config.Config) (err error) {
-	passed, err := findPassedSockets()
+	sockets, err := findPassedSockets()
 	if err != nil {
 		return err
 	}
-	defer passed.close()
+	defer sockets.close()
 	for _, address := range cfg.Listen {
-		l, err := passed.listen(address)
+		l, err := sockets.listen(address)
 		if err != nil {
 			return err
 		}
 		s.clientListeners = append(s.clientListeners, l)
 	}
 	if cfg.HTTP.Listen != "off" {
-		if s.http, err = passed.listen(cfg.HTTP.Listen); err != nil {
+		if s.http, err = sockets.listen(cfg.HTTP.Listen); err != nil {
 			return err
 		}
 	}
-	if err := passed.checkAllUsed(); err != nil {
+	if err := sockets.checkAllUsed(); err != nil {
 		return err
 	}
 	certificate, err := loadCertificate(cfg.TLS)
@@ -219,9 +219,9 @@ func (s *Service) closeAfterFailure() {
 		s.enforcer.Close()
 	}
 	if s.audit != nil {
-		closing, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		closeCtx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
-		_ = s.audit.Close(closing)
+		_ = s.audit.Close(closeCtx)
 	}
 }
 
@@ -247,7 +247,7 @@ func (s *Service) HTTPAddress() net.Addr {
 
 // Ready returns nil if the agents of every database are served.
 func (s *Service) Ready() error {
-	if s.draining.Load() {
+	if s.isDraining.Load() {
 		return errors.New("draining")
 	}
 	return s.enforcer.Ready()
@@ -257,11 +257,11 @@ func (s *Service) Ready() error {
 // over.
 func (s *Service) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
-	failed := make(chan error, len(s.clientListeners)+1)
+	failures := make(chan error, len(s.clientListeners)+1)
 	for _, l := range s.clientListeners {
 		wait.Go(func() {
 			if err := s.proxy.Serve(l); !errors.Is(err, proxy.ErrClosed) {
-				failed <- fmt.Errorf("listening for clients at %s: %w", l.Addr(), err)
+				failures <- fmt.Errorf("listening for clients at %s: %w", l.Addr(), err)
 			}
 		})
 	}
@@ -269,12 +269,12 @@ func (s *Service) Run(ctx context.Context) error {
 	if s.http != nil {
 		wait.Go(func() {
 			if err := web.Serve(s.httpListener()); !errors.Is(err, http.ErrServerClosed) {
-				failed <- fmt.Errorf("listening for http: %w", err)
+				failures <- fmt.Errorf("listening for http: %w", err)
 			}
 		})
 	}
-	background, stop := context.WithCancel(ctx)
-	defer stop()
+	background, cancel := context.WithCancel(ctx)
+	defer cancel()
 	s.startBackground(background, &wait)
 	cfg := s.config.Load()
 	s.log.Info("serving", "listen", s.addresses(), "agents", len(cfg.Agents), "databases", len(cfg.Databases))
@@ -283,11 +283,11 @@ func (s *Service) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		s.log.Info("draining", "sessions", s.enforcer.Sessions(), "at_most", s.drainTime.String())
-	case err = <-failed:
+	case err = <-failures:
 		s.log.Error("stopping", "error", err)
 	}
-	s.draining.Store(true)
-	stop()
+	s.isDraining.Store(true)
+	cancel()
 	if e := s.shutdown(context.WithoutCancel(ctx), web); e != nil {
 		err = errors.Join(err, e)
 	}
@@ -319,14 +319,14 @@ func (s *Service) shutdown(ctx context.Context, web *http.Server) error {
 	if err := s.proxy.Shutdown(drained); err != nil {
 		s.log.Warn("sessions were cut off when the drain time was over")
 	}
-	closing, cancel := context.WithTimeout(ctx, closeTimeout)
+	closeCtx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
-	_ = web.Shutdown(closing)
+	_ = web.Shutdown(closeCtx)
 	if s.httpServices != nil {
 		s.httpServices.close()
 	}
 	s.enforcer.Close()
-	if err := s.audit.Close(closing); err != nil {
+	if err := s.audit.Close(closeCtx); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
 	return nil
@@ -417,16 +417,16 @@ func enforcedDatabases(cfg *config.Config) ([]enforce.Database, error) {
 func mockKey(cfg *config.Config) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte("pgconsent mock key"))
-	any := false
+	isAnyMocked := false
 	for _, name := range sortedKeys(cfg.Databases) {
 		password, err := config.ReadSecret(cfg.Databases[name].Secrets.Agent)
 		if err != nil {
 			return nil, err
 		}
-		any = any || password != ""
+		isAnyMocked = isAnyMocked || password != ""
 		h.Write([]byte(name + "\x00" + password + "\x00"))
 	}
-	if !any {
+	if !isAnyMocked {
 		key := make([]byte, 32)
 		_, err := rand.Read(key)
 		return key, err

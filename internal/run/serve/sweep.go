@@ -72,15 +72,15 @@ func (s *Service) newSweepers(cfg *config.Config, counts *metrics.Metrics) (*swe
 // run sweeps until ctx ends. A database that does not answer is tried again.
 func (w *sweepScheduler) run(ctx context.Context) {
 	var wait sync.WaitGroup
-	for i, one := range w.list {
+	for i, sweeper := range w.list {
 		wait.Go(func() {
-			defer one.Registry.Close()
-			one.RunEvery(ctx, w.period, w.outboxes[i], func(r sweep.Report, d sweep.DeliveryCounts, err error) {
+			defer sweeper.Registry.Close()
+			sweeper.RunEvery(ctx, w.period, w.outboxes[i], func(r sweep.Report, d sweep.DeliveryCounts, err error) {
 				w.metrics.CountDeliveries(d.Sent, d.Failed)
-				w.storeResult(one.Registry.Database, r, err)
+				w.storeResult(sweeper.Registry.Database, r, err)
 				if err != nil {
 					w.metrics.CountSweep(false, 0, 0)
-					one.Log.Error("sweep", "error", err)
+					sweeper.Log.Error("sweep", "error", err)
 					return
 				}
 				if r.RecordedEvents == nil || r.SweepRunning { // the sweep was not due
@@ -91,7 +91,7 @@ func (w *sweepScheduler) run(ctx context.Context) {
 					deleted, anonymised = deleted+t.Deleted, anonymised+t.Anonymised
 				}
 				w.metrics.CountSweep(len(r.Failures) == 0, deleted, anonymised)
-				one.Log.Info("swept", "recorded", fmt.Sprint(r.RecordedEvents), "deleted", deleted, "anonymised",
+				sweeper.Log.Info("swept", "recorded", fmt.Sprint(r.RecordedEvents), "deleted", deleted, "anonymised",
 					anonymised, "failures", len(r.Failures))
 			})
 		})
@@ -142,15 +142,15 @@ func (w *sweepScheduler) updateCounts(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	var all []metrics.ConsentCounts
-	for _, one := range w.list {
-		numbers, err := one.Counts(ctx)
+	var counts []metrics.ConsentCounts
+	for _, sweeper := range w.list {
+		numbers, err := sweeper.Counts(ctx)
 		if err != nil {
-			one.Log.Warn("consents were not counted", "error", err)
+			sweeper.Log.Warn("consents were not counted", "error", err)
 			return
 		}
-		all = append(all, numbers)
+		counts = append(counts, numbers)
 	}
-	w.metrics.SetConsentCounts(all)
+	w.metrics.SetConsentCounts(counts)
 	w.lastCount = time.Now()
 }

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// Messages that a receiver took are counted as delivered, those that it refused as failed.
+// Messages that a receiver accepted are counted as delivered, and those that it refused as failed.
 func TestDeliveriesAreCounted(t *testing.T) {
 	const rules = `version: 1
 attributes: { user: { type: text, source: credential } }
@@ -65,29 +65,30 @@ consent: { key: consent.key, webhook: { url: %q, secret: webhook.pw } }
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, who := range []string{"ada", "refused", "bob"} {
-		for _, one := range []consent.Command{{Action: consent.ActionInteract, Caller: consent.Party{Role: consent.RoleSubject, ID: who}},
+	for _, subjectID := range []string{"ada", "refused", "bob"} {
+		for _, command := range []consent.Command{{Action: consent.ActionInteract,
+			Caller: consent.Party{Role: consent.RoleSubject, ID: subjectID}},
 			{Action: consent.ActionRevoke, Caller: consent.Party{Role: consent.RoleController, ID: "us"}}} {
-			one.Subject = who
-			if _, err := sweepers.list[0].Registry.Execute(t.Context(), one); err != nil {
+			command.Subject = subjectID
+			if _, err := sweepers.list[0].Registry.Execute(t.Context(), command); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
+	isFinished := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(isFinished)
 		sweepers.run(ctx)
 	}()
 	defer func() {
 		cancel()
-		<-ended
+		<-isFinished
 	}()
-	counted := map[string]float64{}
-	for end := time.Now().Add(tier.Patience); counted["ok"]+counted["failed"] < 3; time.Sleep(10 * time.Millisecond) {
+	countsByResult := map[string]float64{}
+	for end := time.Now().Add(tier.Patience); countsByResult["ok"]+countsByResult["failed"] < 3; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("only these were counted: %v", counted)
+			t.Fatalf("only these were counted: %v", countsByResult)
 		}
 		families, err := reg.Gather()
 		if err != nil {
@@ -96,12 +97,12 @@ consent: { key: consent.key, webhook: { url: %q, secret: webhook.pw } }
 		for _, f := range families {
 			if f.GetName() == "pgconsent_outbox_deliveries_total" {
 				for _, m := range f.GetMetric() {
-					counted[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+					countsByResult[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
 				}
 			}
 		}
 	}
-	if counted["ok"] != 2 || counted["failed"] != 1 {
-		t.Errorf("counted %v, want 2 that arrived and 1 that failed", counted)
+	if countsByResult["ok"] != 2 || countsByResult["failed"] != 1 {
+		t.Errorf("counted %v, want 2 that arrived and 1 that failed", countsByResult)
 	}
 }

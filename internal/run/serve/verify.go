@@ -70,14 +70,14 @@ type signedPath struct {
 type databaseVerifiers map[string]*databaseVerifier
 
 func newVerifiers(c *config.Config, log *slog.Logger) databaseVerifiers {
-	all := databaseVerifiers{}
+	verifiers := databaseVerifiers{}
 	for name := range c.Databases {
-		all[name] = &databaseVerifier{config: c, log: log.With("database", name)}
+		verifiers[name] = &databaseVerifier{config: c, log: log.With("database", name)}
 	}
-	return all
+	return verifiers
 }
 
-// verify is the function by which package enforce has a database verified.
+// verify is the function that package enforce calls to verify a database.
 func (all databaseVerifiers) verify(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
 	v, ok := all[t.Database.Name]
 	if !ok {
@@ -85,9 +85,9 @@ func (all databaseVerifiers) verify(ctx context.Context, conn *pgx.Conn, t enfor
 	}
 	err := v.checkDatabase(ctx, conn, t)
 	v.storeFindings(err)
-	var unsafe *doctor.UnsafeTables
-	if errors.As(err, &unsafe) {
-		return enforce.UnsafeTables{Relations: unsafe.Relations, Cause: err}
+	var unsafeTables *doctor.UnsafeTables
+	if errors.As(err, &unsafeTables) {
+		return enforce.UnsafeTables{Relations: unsafeTables.Relations, Cause: err}
 	}
 	return err
 }
@@ -123,15 +123,15 @@ func (v *databaseVerifier) checkDatabase(ctx context.Context, conn *pgx.Conn, t 
 		}
 		v.loadTime = loadTime
 	}
-	unsafe := doctor.CheckServing(ctx, conn, target)
-	if unsafe != nil && !errors.As(unsafe, new(*doctor.UnsafeTables)) {
-		return unsafe
+	unsafeErr := doctor.CheckServing(ctx, conn, target)
+	if unsafeErr != nil && !errors.As(unsafeErr, new(*doctor.UnsafeTables)) {
+		return unsafeErr
 	}
 	if err := checkAcknowledged(ctx, conn, v.config, t.Database.Name); err != nil {
 		return err
 	}
-	if unsafe != nil {
-		return unsafe // some tables are suspended, and the probes would fail at them
+	if unsafeErr != nil {
+		return unsafeErr // some tables are suspended, and the probes would fail at them
 	}
 	if versions := t.Policy.Version() + " " + t.Snapshot.Version(); v.probes.areDue(versions) {
 		if err := v.runProbes(ctx, conn, db, target, versions); err != nil {
@@ -189,13 +189,13 @@ func (v *databaseVerifier) runProbes(ctx context.Context, conn *pgx.Conn, db *co
 // closedReason returns the reason why statements may not take the signed path; "" if its probe has passed, now or
 // before. Unlike row security, the signed path is used only once it was probed: without it statements are read under
 // row security, and only take longer.
-func closedReason(passed map[string]bool, found []doctor.Finding) string {
+func closedReason(passedProbes map[string]bool, found []doctor.Finding) string {
 	for _, f := range found {
 		if f.Severity == doctor.SeverityNoSignedPath {
 			return f.Problem
 		}
 	}
-	if passed[doctor.SignedPathProbe] {
+	if passedProbes[doctor.SignedPathProbe] {
 		return ""
 	}
 	return "its probe was not finished"
@@ -203,8 +203,8 @@ func closedReason(passed map[string]bool, found []doctor.Finding) string {
 
 // update says whether statements may take the signed path under the plan with a hash. The last result for a plan
 // counts until there is another, however long that takes.
-func (s *signedPath) update(hash string, passed map[string]bool, found []doctor.Finding) {
-	s.closedReason = closedReason(passed, found)
+func (s *signedPath) update(hash string, passedProbes map[string]bool, found []doctor.Finding) {
+	s.closedReason = closedReason(passedProbes, found)
 	switch {
 	case s.closedReason == "":
 		s.passedPlan = hash
@@ -226,13 +226,13 @@ func (v *databaseVerifier) signedPathError() error {
 
 // checkLogins returns an error if the server lets owners in without a password, and notes the result for the router.
 func (v *databaseVerifier) checkLogins(ctx context.Context, db *config.Database, target doctor.Target) error {
-	secure, err := v.config.Upstream.ClientTLS()
+	clientTLS, err := v.config.Upstream.ClientTLS()
 	if err != nil {
 		return err
 	}
 	network, address := v.config.Upstream.NetworkAddress()
 	found, err := doctor.CheckLogins(ctx, doctor.Upstream{
-		Network: network, Address: address, TLS: secure, Database: db.Name}, db.Owners, target)
+		Network: network, Address: address, TLS: clientTLS, Database: db.Name}, db.Owners, target)
 	if err != nil {
 		return err
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// Statements take the signed path only once its probe has passed.
+// Statements take the signed path only after its probe has passed.
 func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 	pooler := doctor.Finding{ID: "pooler", Severity: doctor.SeverityOK}
 	for _, c := range []struct {
-		name   string
-		passed map[string]bool
-		found  []doctor.Finding
-		closed bool
+		name         string
+		passedProbes map[string]bool
+		found        []doctor.Finding
+		closed       bool
 	}{
 		{"nothing was tried", nil, nil, true},
 		{"it passed", map[string]bool{doctor.SignedPathProbe: true}, []doctor.Finding{pooler}, false},
@@ -22,21 +22,20 @@ func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 		{"it failed", map[string]bool{doctor.SignedPathProbe: true},
 			[]doctor.Finding{{ID: doctor.SignedPathProbe, Severity: doctor.SeverityNoSignedPath, Problem: "it answers"}, pooler}, true},
 	} {
-		if reason := closedReason(c.passed, c.found); (reason != "") != c.closed {
+		if reason := closedReason(c.passedProbes, c.found); (reason != "") != c.closed {
 			t.Errorf("%s: %q", c.name, reason)
 		}
 	}
 }
 
-// The last result of the probe for a plan counts while the probe is not finished for newer catalogs, until there is
-// another one.
+// While the probe for newer catalogs is not finished, the last result for the same plan counts.
 func TestLastProbeResultCounts(t *testing.T) {
 	s := &signedPath{}
 	for i, c := range []struct {
-		hash   string
-		done   bool
-		found  []doctor.Finding
-		closed bool
+		hash       string
+		isFinished bool
+		found      []doctor.Finding
+		closed     bool
 	}{
 		{"a", false, nil, true},
 		{"a", true, nil, false},
@@ -47,8 +46,8 @@ func TestLastProbeResultCounts(t *testing.T) {
 		{"a", false, nil, true},
 		{"a", true, nil, false},
 	} {
-		done := map[string]bool{doctor.SignedPathProbe: c.done}
-		if s.update(c.hash, done, c.found); (s.closedReason != "") != c.closed {
+		finishedProbes := map[string]bool{doctor.SignedPathProbe: c.isFinished}
+		if s.update(c.hash, finishedProbes, c.found); (s.closedReason != "") != c.closed {
 			t.Errorf("%d: %q", i, s.closedReason)
 		}
 	}

@@ -32,8 +32,8 @@ type Errors []*Error
 
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
-	for i, one := range e {
-		lines[i] = one.Error()
+	for i, err := range e {
+		lines[i] = err.Error()
 	}
 	return strings.Join(lines, "\n")
 }

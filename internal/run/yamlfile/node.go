@@ -63,10 +63,10 @@ func (n *Node) PlaceOfByte(offset int) Place {
 	if n.quotedText == "" {
 		return n.Place
 	}
-	written := []rune(n.quotedText)
+	quotedRunes := []rune(n.quotedText)
 	i := 0
 	advance := func() {
-		if written[i] == '\n' {
+		if quotedRunes[i] == '\n' {
 			place.Line, place.Column = place.Line+1, 1
 		} else {
 			place.Column++
@@ -74,10 +74,10 @@ func (n *Node) PlaceOfByte(offset int) Place {
 		i++
 	}
 	for byteAt, r := range n.Value {
-		for i < len(written) && written[i] != r && !(r == ' ' && written[i] == '\n') {
+		for i < len(quotedRunes) && quotedRunes[i] != r && !(r == ' ' && quotedRunes[i] == '\n') {
 			advance()
 		}
-		if byteAt >= offset || i >= len(written) {
+		if byteAt >= offset || i >= len(quotedRunes) {
 			return place
 		}
 		advance()

@@ -39,7 +39,7 @@ func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 	if refused := checkDepth(file, tokens); refused != nil {
 		return nil, Errors{refused}
 	}
-	parsed, err := parser.Parse(tokens, 0)
+	parsedFile, err := parser.Parse(tokens, 0)
 	if err != nil {
 		var syntax yaml.Error
 		if !errors.As(err, &syntax) {
@@ -56,7 +56,7 @@ func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 	}
 	r := &yamlReader{Format: f, file: file}
 	var root *Node
-	for _, doc := range parsed.Docs {
+	for _, doc := range parsedFile.Docs {
 		switch {
 		case doc.Body == nil:
 		case root != nil:
@@ -161,15 +161,15 @@ func (r *yamlReader) readMapping(place Place, values []*ast.MappingValueNode) *N
 }
 
 func (r *yamlReader) readKey(place Place, key ast.MapKeyNode) (string, bool) {
-	plain, ok := key.(ast.Node)
+	keyNode, ok := key.(ast.Node)
 	if !ok {
 		r.fail(place, "", "a key must be a plain word")
 		return "", false
 	}
-	failed := len(r.errs)
-	n := r.readNode(plain)
+	errorCount := len(r.errs)
+	n := r.readNode(keyNode)
 	switch {
-	case len(r.errs) > failed:
+	case len(r.errs) > errorCount:
 		return "", false
 	case n.Kind != ScalarNode || n.Value == "":
 		r.fail(place, "", "a key must be a plain word")

@@ -4,37 +4,37 @@ import "slices"
 
 // NearestWord returns the candidate with the smallest edit distance to the written word; ok is false if none is similar
 // enough to have been meant.
-func NearestWord(written string, candidates []string) (string, bool) {
-	best, distance := "", len(written)/3+2
+func NearestWord(word string, candidates []string) (string, bool) {
+	nearest, distance := "", len(word)/3+2
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
-		if d := editDistance(written, c); d < distance {
-			best, distance = c, d
+		if d := editDistance(word, c); d < distance {
+			nearest, distance = c, d
 		}
 	}
-	return best, best != ""
+	return nearest, nearest != ""
 }
 
 // editDistance returns the Levenshtein distance in bytes, in which two neighbours that changed places count as one
 // mistake.
 func editDistance(a, b string) int {
-	above, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	rowAbove, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		next := make([]int, len(b)+1)
-		next[0] = i
+		nextRow := make([]int, len(b)+1)
+		nextRow[0] = i
 		for j := 1; j <= len(b); j++ {
 			cost := row[j-1]
 			if a[i-1] != b[j-1] {
 				cost++
 			}
-			next[j] = min(cost, row[j]+1, next[j-1]+1)
+			nextRow[j] = min(cost, row[j]+1, nextRow[j-1]+1)
 			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], above[j-2]+1)
+				nextRow[j] = min(nextRow[j], rowAbove[j-2]+1)
 			}
 		}
-		above, row = row, next
+		rowAbove, row = row, nextRow
 	}
 	return row[len(b)]
 }

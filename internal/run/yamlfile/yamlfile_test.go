@@ -9,9 +9,9 @@ import (
 
 var format = yamlfile.Format{
 	RefuseOther: "no aliases", SecondDocument: "a second document", SecondDocumentFix: "divide it",
-	CheckText: func(at yamlfile.Place, text string) *yamlfile.Error {
+	CheckText: func(place yamlfile.Place, text string) *yamlfile.Error {
 		if strings.Contains(text, "${") {
-			return at.Errorf("", "a variable")
+			return place.Errorf("", "a variable")
 		}
 		return nil
 	},
@@ -42,7 +42,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A place within a text follows how the file writes it.
+// The position of an error inside a YAML text takes into account how the text is quoted or indented.
 func TestPlacesWithinTexts(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: one two":              "f:1:8",
@@ -63,21 +63,21 @@ func TestPlacesWithinTexts(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
+	deepNesting := strings.Repeat("[", 100) + strings.Repeat("]", 100)
 	for text, want := range map[string]string{
-		"a: 1\na: 2":       "is there twice",
-		"a: &x 1":          "f:1:4: no aliases",
-		"a: 1\n---\nb: 2":  "a second document (divide it)",
-		"a: ${X}":          "f:1:4: a variable",
-		"a:\n\t- b":        "tabs",
-		"a: \xff":          "is not UTF-8",
-		"\xff\xfea":        "UTF-16",
-		"a: \x01":          "control character",
-		"a: " + deep:       "more than 64 deep",
-		"\u00a0a: 1":       "a space of another kind",
-		"[a]: 1":           "invalid key",
-		"a: [1":            "f:1:",
-		"? {a: 1}\n: b\nc": "f:",
+		"a: 1\na: 2":        "is there twice",
+		"a: &x 1":           "f:1:4: no aliases",
+		"a: 1\n---\nb: 2":   "a second document (divide it)",
+		"a: ${X}":           "f:1:4: a variable",
+		"a:\n\t- b":         "tabs",
+		"a: \xff":           "is not UTF-8",
+		"\xff\xfea":         "UTF-16",
+		"a: \x01":           "control character",
+		"a: " + deepNesting: "more than 64 deep",
+		"\u00a0a: 1":        "a space of another kind",
+		"[a]: 1":            "invalid key",
+		"a: [1":             "f:1:",
+		"? {a: 1}\n: b\nc":  "f:",
 	} {
 		root, errs := format.Parse("f", []byte(text))
 		if len(errs) == 0 || !strings.Contains(errs.Error(), want) {
@@ -96,9 +96,9 @@ func TestEmptyFiles(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	words := []string{"columns", "rows", "write"}
-	for written, want := range map[string]string{"colums": "columns", "rwos": "rows", "wirte": "write", "lifecycle": ""} {
-		if got, ok := yamlfile.NearestWord(written, words); got != want || ok != (want != "") {
-			t.Errorf("%s: %q, %v, want %q", written, got, ok, want)
+	for misspelt, want := range map[string]string{"colums": "columns", "rwos": "rows", "wirte": "write", "lifecycle": ""} {
+		if got, ok := yamlfile.NearestWord(misspelt, words); got != want || ok != (want != "") {
+			t.Errorf("%s: %q, %v, want %q", misspelt, got, ok, want)
 		}
 	}
 }

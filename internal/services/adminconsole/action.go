@@ -38,32 +38,32 @@ var actions = []action{
 
 func pauseDatabase(c *Console, name string) (string, string, error) {
 	databases, err := c.databases(name)
-	busy, unchanged := 0, 0
+	busyCount, unchangedCount := 0, 0
 	for _, d := range databases {
-		n, changed := c.Service.Pause(d)
-		busy += n
-		if !changed {
-			unchanged++
+		n, isChanged := c.Service.Pause(d)
+		busyCount += n
+		if !isChanged {
+			unchangedCount++
 		}
 	}
 	switch {
-	case err != nil || busy == 0 && unchanged < len(databases):
+	case err != nil || busyCount == 0 && unchangedCount < len(databases):
 		return name, "", err
-	case busy == 0:
+	case busyCount == 0:
 		return name, "it was paused already", nil
 	default:
 		return name, fmt.Sprintf("%d sessions have a statement or a transaction under way, which goes on: "+
-			"SHOW SESSIONS lists them, KILL ends them", busy), nil
+			"SHOW SESSIONS lists them, KILL ends them", busyCount), nil
 	}
 }
 
 func resumeDatabase(c *Console, name string) (string, string, error) {
 	databases, err := c.databases(name)
-	changed := false
+	isChanged := false
 	for _, d := range databases {
-		changed = c.Service.Resume(d) || changed
+		isChanged = c.Service.Resume(d) || isChanged
 	}
-	if err != nil || changed {
+	if err != nil || isChanged {
 		return name, "", err
 	}
 	return name, "it was not paused", nil
@@ -76,19 +76,19 @@ func killSession(c *Console, id string) (string, string, error) {
 
 // databases returns the databases that a command is about: the one of this name, or all for "".
 func (c *Console) databases(name string) ([]string, error) {
-	all := c.Service.Databases()
+	names := c.Service.Databases()
 	if name == "" {
-		return all, nil
+		return names, nil
 	}
-	if !slices.Contains(all, name) {
+	if !slices.Contains(names, name) {
 		return nil, sqlstate.New(sqlstate.InvalidCatalogName, sqlstate.ReasonNone, "database \"%s\" is not configured", name).
 			WithHint("SHOW POLICY lists the databases, by the names in databases: of the configuration.")
 	}
 	return []string{name}, nil
 }
 
-// act runs an action for an operator, logs it and records it. The notice is a WARNING if warns is set.
-func (c *Console) runAction(operator string, a action, argument string) (notice string, warns bool, err error) {
+// runAction runs an action for an operator, logs it and records it. The notice is a WARNING if isWarning is set.
+func (c *Console) runAction(operator string, a action, argument string) (notice string, isWarning bool, err error) {
 	database, notice, err := a.run(c, argument)
 	record := audit.Call{Interface: "admin", CallerName: operator, Role: "operator", Database: database,
 		Operation:     a.record,

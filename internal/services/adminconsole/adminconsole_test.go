@@ -20,28 +20,29 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// process is a Service with fixed contents. It keeps what it was told to do.
+// process is a Service with fixed contents that records the commands it gets.
 type process struct {
-	mu     sync.Mutex
-	did    []string
-	reload error
-	paused map[string]bool
-	pools  bool
+	mu          sync.Mutex
+	actions     []string
+	reloadError error
+	paused      map[string]bool
+	pools       bool
 }
 
-var at = time.Date(2026, 3, 1, 12, 30, 15, 250_000_000, time.UTC)
+var fixedTime = time.Date(2026, 3, 1, 12, 30, 15, 250_000_000, time.UTC)
 
-func (p *process) do(what string) {
+func (p *process) do(action string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.did = append(p.did, what)
+	p.actions = append(p.actions, action)
 }
 
 func (p *process) Sessions() []Session {
 	return []Session{
-		{ID: "0a1b", Kind: "agent", User: "chat", Database: "app", Client: "127.0.0.1:5", State: "idle", StartedAt: at, LastStatementAt: at.Add(time.Second),
+		{ID: "0a1b", Kind: "agent", User: "chat", Database: "app", Client: "127.0.0.1:5", State: "idle", StartedAt: fixedTime,
+			LastStatementAt:  fixedTime.Add(time.Second),
 			CountsStatements: true, Statements: 3, Refused: 1},
-		{ID: "0c2d", Kind: "owner", User: `o"w\ner`, Database: "app", Client: "[::1]:7", State: "relayed", StartedAt: at},
+		{ID: "0c2d", Kind: "owner", User: `o"w\ner`, Database: "app", Client: "[::1]:7", State: "relayed", StartedAt: fixedTime},
 	}
 }
 
@@ -50,7 +51,7 @@ func (p *process) Statistics() ([]Statistic, error) {
 }
 
 func (p *process) Policies() []Policy {
-	return []Policy{{Database: "app", IsServed: true, Policy: "aa", Catalog: "bb", SignedPath: true, Tables: 4, VerifiedAt: at}}
+	return []Policy{{Database: "app", IsServed: true, Policy: "aa", Catalog: "bb", SignedPath: true, Tables: 4, VerifiedAt: fixedTime}}
 }
 
 func (p *process) Suspended() []SuspendedObject {
@@ -59,20 +60,20 @@ func (p *process) Suspended() []SuspendedObject {
 
 func (p *process) Databases() []string { return []string{"app", "b-2"} }
 
-func (p *process) Reload() error { p.do("reload"); return p.reload }
+func (p *process) Reload() error { p.do("reload"); return p.reloadError }
 
 func (p *process) Pause(database string) (int, bool) {
 	p.do("pause " + database)
-	was := p.paused[database]
+	wasPaused := p.paused[database]
 	p.paused[database] = true
-	return map[string]int{"app": 2}[database], !was
+	return map[string]int{"app": 2}[database], !wasPaused
 }
 
 func (p *process) Resume(database string) bool {
 	p.do("resume " + database)
-	was := p.paused[database]
+	wasPaused := p.paused[database]
 	p.paused[database] = false
-	return was
+	return wasPaused
 }
 
 func (p *process) Kill(id string) (string, error) {
@@ -90,28 +91,28 @@ func (p *process) Pools() []Pool {
 	return []Pool{{Database: "app", Agent: "chat", Size: 4, Used: 3, Idle: 1, Waiting: 2, TakenCount: 20, TimeoutCount: 5, WaitTime: 1500 * time.Millisecond}}
 }
 
-// served is a console at an address where nobody is asked for a password.
-type served struct {
+// testConsole is a console at an address that asks for no password.
+type testConsole struct {
 	*process
 	dsn     string
 	notices []string
 
-	mu        sync.Mutex
-	records   []audit.Call
-	refuses   error // of the audit
-	dismissed bool
+	mu         sync.Mutex
+	records    []audit.Call
+	auditError error // what the audit returns
+	dismissed  bool
 }
 
-func serve(t *testing.T, edit func(*Config)) *served {
+func serve(t *testing.T, edit func(*Config)) *testConsole {
 	t.Helper()
-	s := &served{process: &process{paused: map[string]bool{}}}
+	s := &testConsole{process: &process{paused: map[string]bool{}}}
 	c := Config{Service: s.process, Version: "pgconsent 1", Log: slog.New(slog.DiscardHandler),
 		IsOperator: func(string) bool { s.mu.Lock(); defer s.mu.Unlock(); return !s.dismissed },
 		Record: func(c audit.Call) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.records = append(s.records, c)
-			return s.refuses
+			return s.auditError
 		}}
 	if edit != nil {
 		edit(&c)
@@ -146,7 +147,7 @@ func serve(t *testing.T, edit func(*Config)) *served {
 	return s
 }
 
-func (s *served) connect(t *testing.T, mode pgx.QueryExecMode) *pgx.Conn {
+func (s *testConsole) connect(t *testing.T, mode pgx.QueryExecMode) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.ParseConfig(s.dsn)
 	if err != nil {
@@ -164,22 +165,23 @@ func (s *served) connect(t *testing.T, mode pgx.QueryExecMode) *pgx.Conn {
 	return conn
 }
 
-// Every table can be read in every mode of a driver, as text and as binary.
+// Every table can be read in every query mode of pgx, in text and binary format.
 func TestTables(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeDescribeExec,
 		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe} {
 		s := serve(t, nil)
 		conn := s.connect(t, mode)
 		for sql, want := range map[string]string{
-			"SHOW SESSIONS": fmt.Sprint([]any{"0a1b", "agent", "chat", "app", "127.0.0.1:5", "idle", at, at.Add(time.Second), int64(3), int64(1)},
-				[]any{"0c2d", "owner", `o"w\ner`, "app", "[::1]:7", "relayed", at, nil, nil, nil}),
+			"SHOW SESSIONS": fmt.Sprint([]any{"0a1b", "agent", "chat", "app", "127.0.0.1:5", "idle", fixedTime, fixedTime.Add(time.Second),
+				int64(3), int64(1)},
+				[]any{"0c2d", "owner", `o"w\ner`, "app", "[::1]:7", "relayed", fixedTime, nil, nil, nil}),
 			"show Pools;":                "",
 			"SHOW STATS":                 fmt.Sprint([]any{"pgconsent_rows_total", nil, 1.5}, []any{"pgconsent_sessions_open", `kind="agent"`, 1.0}),
-			"SHOW POLICY":                fmt.Sprint([]any{"app", true, "aa", "bb", false, true, int64(4), int64(0), at, nil, nil}),
+			"SHOW POLICY":                fmt.Sprint([]any{"app", true, "aa", "bb", false, true, int64(4), int64(0), fixedTime, nil, nil}),
 			"/* a */SHOW SUSPENDED -- b": fmt.Sprint([]any{"app", "relation", "public.notes", "changed", "Run pgconsent migrate."}),
 			"SHOW VERSION":               fmt.Sprint([]any{"pgconsent 1"}),
 		} {
-			// Twice: the second comes from a statement that is prepared by then.
+			// The second query uses a statement that is prepared by then.
 			for range 2 {
 				rows, err := conn.Query(t.Context(), sql)
 				if err != nil {
@@ -207,8 +209,8 @@ func TestTables(t *testing.T) {
 		if err := conn.Ping(t.Context()); err != nil {
 			t.Errorf("%s: a comment alone: %v", mode, err)
 		}
-		if len(s.did) > 0 || len(s.records) != 1 || s.records[0].Operation != "console.login" {
-			t.Errorf("reading acts: %v, or is recorded: %+v", s.did, s.records)
+		if len(s.actions) > 0 || len(s.records) != 1 || s.records[0].Operation != "console.login" {
+			t.Errorf("reading acts: %v, or is recorded: %+v", s.actions, s.records)
 		}
 	}
 }
@@ -227,14 +229,14 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// Commands act once, say what is to be said, and are recorded with their outcome.
+// Each command acts once, sends its notices, and is recorded with its outcome.
 func TestActions(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement} {
 		s := serve(t, nil)
 		conn := s.connect(t, mode)
 		for _, c := range []struct {
 			sql, tag, code string
-			did            string
+			wantAction     string
 			notice         string
 			database       string
 			operation      string
@@ -250,14 +252,14 @@ func TestActions(t *testing.T) {
 			{"RELOAD", "RELOAD", "", "reload", "", "", "configuration.reload"},
 			{"SET extra_float_digits = 3", "SET", "", "", "", "", ""},
 		} {
-			s.did, s.notices, s.records = nil, nil, nil
+			s.actions, s.notices, s.records = nil, nil, nil
 			tag, err := conn.Exec(t.Context(), c.sql)
-			var failed *pgconn.PgError
-			_ = errors.As(err, &failed)
-			if c.code == "" && err != nil || c.code != "" && (failed == nil || failed.Code != c.code || failed.Hint == "") || tag.String() != c.tag {
+			var pgErr *pgconn.PgError
+			_ = errors.As(err, &pgErr)
+			if c.code == "" && err != nil || c.code != "" && (pgErr == nil || pgErr.Code != c.code || pgErr.Hint == "") || tag.String() != c.tag {
 				t.Errorf("%s: %q %v", c.sql, tag, err)
 			}
-			if got := strings.Join(s.did, ","); got != c.did || (len(s.notices) > 0) != (c.notice != "") ||
+			if got := strings.Join(s.actions, ","); got != c.wantAction || (len(s.notices) > 0) != (c.notice != "") ||
 				c.notice != "" && !strings.HasPrefix(s.notices[0], c.notice) {
 				t.Errorf("%s did %q and said %q", c.sql, got, s.notices)
 			}
@@ -276,21 +278,21 @@ func TestActions(t *testing.T) {
 				t.Errorf("%s is recorded as %+v, want %+v", c.sql, s.records, want)
 			}
 		}
-		// What is wrong in a file of the operator's is told in full.
-		s.reload = errors.New("pgconsent.yaml:3:1: unknown key")
+		// For an error in one of the operator's files, the operator gets the full message.
+		s.reloadError = errors.New("pgconsent.yaml:3:1: unknown key")
 		if _, err := conn.Exec(t.Context(), "RELOAD"); err == nil || !strings.Contains(err.Error(), "pgconsent.yaml:3:1: unknown key (SQLSTATE F0000)") {
 			t.Errorf("RELOAD: %v", err)
 		}
-		// A command that the audit cannot record takes effect, with a warning.
-		s.did, s.notices, s.refuses = nil, nil, errors.New("the disk is full")
-		if _, err := conn.Exec(t.Context(), "KILL 0a1b"); err != nil || len(s.did) != 1 || len(s.notices) != 1 ||
+		// A command that cannot be recorded in the audit takes effect, with a warning.
+		s.actions, s.notices, s.auditError = nil, nil, errors.New("the disk is full")
+		if _, err := conn.Exec(t.Context(), "KILL 0a1b"); err != nil || len(s.actions) != 1 || len(s.notices) != 1 ||
 			!strings.HasPrefix(s.notices[0], "WARNING the command took effect") {
-			t.Errorf("%v %q %q", err, s.did, s.notices)
+			t.Errorf("%v %q %q", err, s.actions, s.notices)
 		}
 	}
 }
 
-// A text that is no command says so, where and what to do, and runs nothing.
+// A text that is not a command fails with an error that says what to write, at which position, and runs nothing.
 func TestRefusals(t *testing.T) {
 	s := serve(t, nil)
 	conn := s.connect(t, pgx.QueryExecModeSimpleProtocol)
@@ -320,17 +322,18 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%q: %+v, want %s", sql, err, want)
 		}
 	}
-	if len(s.did) > 0 {
-		t.Errorf("a refused text did %q", s.did)
+	if len(s.actions) > 0 {
+		t.Errorf("a refused text did %q", s.actions)
 	}
-	// Several commands run in turn, up to the first error.
+	// Several commands in a text run one after the other, until the first error.
 	results, err := conn.PgConn().Exec(t.Context(), "PAUSE app; SHOW VERSION;; KILL nobody; RELOAD").ReadAll()
-	if err == nil || len(results) != 2 || string(results[1].Rows[0][0]) != "pgconsent 1" || !slices.Equal(s.did, []string{"pause app", "kill nobody"}) {
-		t.Errorf("%v, %d results, did %q", err, len(results), s.did)
+	if err == nil || len(results) != 2 || string(results[1].Rows[0][0]) != "pgconsent 1" || !slices.Equal(s.actions, []string{"pause app", "kill nobody"}) {
+		t.Errorf("%v, %d results, did %q", err, len(results), s.actions)
 	}
 }
 
-// In the extended protocol an error skips up to the Sync, a portal gives its rows in parts, and names are kept apart.
+// In the extended protocol, messages after an error are skipped until Sync, a portal can return its rows in parts, and
+// names of statements and portals are separate.
 func TestExtendedProtocol(t *testing.T) {
 	s := serve(t, nil)
 	conn := s.connect(t, pgx.QueryExecModeExec)
@@ -373,9 +376,9 @@ func TestExtendedProtocol(t *testing.T) {
 		return &pgproto3.Execute{Portal: portal, MaxRows: rows}
 	}
 	for _, c := range []struct {
-		what     string
-		messages []pgproto3.FrontendMessage
-		want     string
+		description string
+		messages    []pgproto3.FrontendMessage
+		want        string
 	}{
 		{"rows in parts", []pgproto3.FrontendMessage{parse("", "SHOW SESSIONS"), bind("", ""), execute("", 1), execute("", 1), execute("", 0)},
 			"ParseComplete BindComplete DataRow PortalSuspended DataRow SHOW 1 SHOW 0"},
@@ -395,15 +398,15 @@ func TestExtendedProtocol(t *testing.T) {
 		{"another format", []pgproto3.FrontendMessage{parse("", "SHOW VERSION"), &pgproto3.Bind{ResultFormatCodes: []int16{2}}}, "ParseComplete error 22023"},
 	} {
 		if got := strings.Join(play(c.messages...), " "); got != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.what, got, c.want)
+			t.Errorf("%s:\n got %s\nwant %s", c.description, got, c.want)
 		}
 	}
-	if !slices.Equal(s.did, []string{"kill 0a1b"}) {
-		t.Errorf("it did %q", s.did)
+	if !slices.Equal(s.actions, []string{"kill 0a1b"}) {
+		t.Errorf("it did %q", s.actions)
 	}
 }
 
-// Somebody who is no longer an operator runs nothing more, and is told why.
+// A user who is no longer an operator cannot run anything more, and is told why.
 func TestRemovedOperator(t *testing.T) {
 	s := serve(t, nil)
 	conn := s.connect(t, pgx.QueryExecModeCacheStatement)
@@ -415,15 +418,15 @@ func TestRemovedOperator(t *testing.T) {
 	s.mu.Unlock()
 	_, err := conn.Exec(t.Context(), "KILL 0a1b")
 	var e *pgconn.PgError
-	if !errors.As(err, &e) || e.Code != "28000" || e.Severity != "FATAL" || len(s.did) != 1 {
-		t.Errorf("%v, and it did %q", err, s.did)
+	if !errors.As(err, &e) || e.Code != "28000" || e.Severity != "FATAL" || len(s.actions) != 1 {
+		t.Errorf("%v, and it did %q", err, s.actions)
 	}
 	if _, err := conn.Exec(t.Context(), "SHOW VERSION"); err == nil {
 		t.Error("the session goes on")
 	}
 }
 
-// A peer can send anything: the session answers or ends, and does nothing that no command says.
+// FuzzSession: whatever a peer sends, the session answers or ends. Nothing happens that is not a command.
 func FuzzSession(f *testing.F) {
 	query, _ := (&pgproto3.Query{String: "SHOW SESSIONS; RELOAD"}).Encode(nil)
 	parse, _ := (&pgproto3.Parse{Name: "a", Query: "SHOW STATS"}).Encode(nil)
@@ -434,27 +437,27 @@ func FuzzSession(f *testing.F) {
 		{'E', 0, 0, 0, 9, 0, 0xff, 0xff, 0xff, 0xff}} {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, sent []byte) {
+	f.Fuzz(func(t *testing.T, clientBytes []byte) {
 		p := &process{paused: map[string]bool{}}
-		here, exists := net.Pipe()
+		clientConn, serverConn := net.Pipe()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			b := make([]byte, 4096)
 			for {
-				if _, err := exists.Read(b); err != nil {
+				if _, err := serverConn.Read(b); err != nil {
 					return
 				}
 			}
 		}()
-		go func() { _, _ = exists.Write(sent); exists.Close() }()
-		_ = New(Config{Service: p, Log: slog.New(slog.DiscardHandler)}).Serve(context.Background(), here, "ops")
-		here.Close()
+		go func() { _, _ = serverConn.Write(clientBytes); serverConn.Close() }()
+		_ = New(Config{Service: p, Log: slog.New(slog.DiscardHandler)}).Serve(context.Background(), clientConn, "ops")
+		clientConn.Close()
 		<-done
-		for _, did := range p.did {
-			verb, _, _ := strings.Cut(did, " ")
-			if !strings.Contains(strings.ToLower(string(sent)), verb) {
-				t.Errorf("%q was done by %q", did, sent)
+		for _, action := range p.actions {
+			verb, _, _ := strings.Cut(action, " ")
+			if !strings.Contains(strings.ToLower(string(clientBytes)), verb) {
+				t.Errorf("%q was done by %q", action, clientBytes)
 			}
 		}
 	})

@@ -19,12 +19,12 @@ type command struct {
 // token is a word, a quoted name or text, or another character.
 type token struct {
 	text     string
-	quoted   bool
+	isQuoted bool
 	position int // in characters, from 1
 }
 
-// parseCommands divides a text into its commands. A text without any has no commands. An error names the place in the
-// text.
+// parseCommands divides a text into its commands. A text without any has no commands. An error contains the position in
+// the text.
 func parseCommands(text string) ([]command, *sqlstate.Error) {
 	if !utf8.ValidString(text) {
 		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonNone, "the text is not UTF-8")
@@ -36,7 +36,7 @@ func parseCommands(text string) ([]command, *sqlstate.Error) {
 	var out []command
 	for len(tokens) > 0 {
 		end := 0
-		for end < len(tokens) && (tokens[end].quoted || tokens[end].text != ";") {
+		for end < len(tokens) && (tokens[end].isQuoted || tokens[end].text != ";") {
 			end++
 		}
 		if end > 0 {
@@ -53,35 +53,35 @@ func parseCommands(text string) ([]command, *sqlstate.Error) {
 
 // parseCommand reads one command.
 func parseCommand(tokens []token) (command, *sqlstate.Error) {
-	first, rest := tokens[0], tokens[1:]
+	first, arguments := tokens[0], tokens[1:]
 	switch {
 	case first.isKeyword("SHOW"):
-		return parseShow(first, rest)
-	case first.isKeyword("HELP") && len(rest) == 0:
+		return parseShow(first, arguments)
+	case first.isKeyword("HELP") && len(arguments) == 0:
 		return command{columns: helpColumns, rows: func(*Console) ([]row, error) { return helpRows(), nil }, tag: "SHOW"}, nil
 	case first.isKeyword("SET"): // Drivers set what they need at their start; nothing of it has an effect here.
 		return command{tag: "SET"}, nil
 	}
 	for i := range actions {
 		if a := &actions[i]; first.isKeyword(a.name) {
-			return parseAction(a, first, rest)
+			return parseAction(a, first, arguments)
 		}
 	}
 	return command{}, unknownCommand(first)
 }
 
-func parseShow(first token, rest []token) (command, *sqlstate.Error) {
-	if len(rest) == 1 && rest[0].isKeyword("HELP") {
-		return parseCommand(rest)
+func parseShow(first token, arguments []token) (command, *sqlstate.Error) {
+	if len(arguments) == 1 && arguments[0].isKeyword("HELP") {
+		return parseCommand(arguments)
 	}
 	for _, s := range showTables {
-		if len(rest) == 1 && rest[0].isKeyword(s.name) {
+		if len(arguments) == 1 && arguments[0].isKeyword(s.name) {
 			return command{columns: s.columns, rows: s.rows, tag: "SHOW"}, nil
 		}
 	}
 	badToken := first
-	if len(rest) > 0 {
-		badToken = rest[0]
+	if len(arguments) > 0 {
+		badToken = arguments[0]
 	}
 	var names []string
 	for _, s := range showTables {
@@ -91,21 +91,21 @@ func parseShow(first token, rest []token) (command, *sqlstate.Error) {
 		strings.Join(names, ", ")).WithPosition(badToken.position).WithHint("HELP says what each shows.")
 }
 
-func parseAction(a *action, first token, rest []token) (command, *sqlstate.Error) {
+func parseAction(a *action, first token, arguments []token) (command, *sqlstate.Error) {
 	c := command{action: a, tag: a.name}
 	switch {
-	case len(rest) == 0 && (a.argument == "" || a.isArgumentOptional):
+	case len(arguments) == 0 && (a.argument == "" || a.isArgumentOptional):
 		return c, nil
-	case len(rest) == 1 && a.argument != "" && rest[0].text != "":
-		c.argument = rest[0].text
+	case len(arguments) == 1 && a.argument != "" && arguments[0].text != "":
+		c.argument = arguments[0].text
 		return c, nil
 	}
 	badToken, hint := first, "A name with other characters than letters, digits, and _ . - is written in double quotes."
-	if len(rest) > 0 {
-		badToken = rest[len(rest)-1]
+	if len(arguments) > 0 {
+		badToken = arguments[len(arguments)-1]
 	}
-	if len(rest) > 0 && rest[0].text == "$" {
-		badToken, hint = rest[0], "Commands take no parameters: write the name into the command."
+	if len(arguments) > 0 && arguments[0].text == "$" {
+		badToken, hint = arguments[0], "Commands take no parameters: write the name into the command."
 	}
 	return command{}, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "%s is written: %s", a.name,
 		strings.TrimSpace(a.name+" "+a.argument)).WithPosition(badToken.position).WithHint("%s", hint)
@@ -126,17 +126,17 @@ func unknownCommand(badToken token) *sqlstate.Error {
 }
 
 // isKeyword tells whether a token is this word, in upper or lower case.
-func (t token) isKeyword(word string) bool { return !t.quoted && strings.EqualFold(t.text, word) }
+func (t token) isKeyword(word string) bool { return !t.isQuoted && strings.EqualFold(t.text, word) }
 
 // scan divides a text into tokens, without spaces and comments.
 func scan(text string) ([]token, *sqlstate.Error) {
-	s := scanner{rest: []rune(text)}
+	s := scanner{remaining: []rune(text)}
 	var out []token
 	for {
 		if err := s.skipSpace(); err != nil {
 			return nil, err
 		}
-		if len(s.rest) == 0 {
+		if len(s.remaining) == 0 {
 			return out, nil
 		}
 		t, err := s.token()
@@ -149,30 +149,30 @@ func scan(text string) ([]token, *sqlstate.Error) {
 
 // scanner has the rest of a text.
 type scanner struct {
-	rest     []rune
-	position int // how many characters are read
+	remaining []rune
+	position  int // how many characters are read
 }
 
-func (s *scanner) advance(n int) { s.rest, s.position = s.rest[n:], s.position+n }
+func (s *scanner) advance(n int) { s.remaining, s.position = s.remaining[n:], s.position+n }
 
 func (s *scanner) startsWith(prefix string) bool {
-	return len(s.rest) >= len(prefix) && string(s.rest[:len(prefix)]) == prefix
+	return len(s.remaining) >= len(prefix) && string(s.remaining[:len(prefix)]) == prefix
 }
 
 // skipSpace skips spaces and comments.
 func (s *scanner) skipSpace() *sqlstate.Error {
-	for len(s.rest) > 0 {
+	for len(s.remaining) > 0 {
 		switch {
-		case strings.ContainsRune(" \t\r\n\f\v", s.rest[0]):
+		case strings.ContainsRune(" \t\r\n\f\v", s.remaining[0]):
 			s.advance(1)
 		case s.startsWith("--"):
-			for len(s.rest) > 0 && s.rest[0] != '\n' {
+			for len(s.remaining) > 0 && s.remaining[0] != '\n' {
 				s.advance(1)
 			}
 		case s.startsWith("/*"):
 			start := s.position + 1
 			for s.advance(2); !s.startsWith("*/"); s.advance(1) {
-				if len(s.rest) == 0 {
+				if len(s.remaining) == 0 {
 					return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "unterminated /* comment").WithPosition(start)
 				}
 			}
@@ -187,17 +187,17 @@ func (s *scanner) skipSpace() *sqlstate.Error {
 // token reads a token.
 func (s *scanner) token() (token, *sqlstate.Error) {
 	t := token{position: s.position + 1}
-	if quote := s.rest[0]; quote == '"' || quote == '\'' {
-		t.quoted = true
+	if quote := s.remaining[0]; quote == '"' || quote == '\'' {
+		t.isQuoted = true
 		var b strings.Builder
 		for s.advance(1); ; s.advance(1) {
 			switch {
-			case len(s.rest) == 0:
+			case len(s.remaining) == 0:
 				return t, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "unterminated quotes").WithPosition(t.position)
-			case s.rest[0] != quote:
-				b.WriteRune(s.rest[0])
+			case s.remaining[0] != quote:
+				b.WriteRune(s.remaining[0])
 				continue
-			case len(s.rest) > 1 && s.rest[1] == quote:
+			case len(s.remaining) > 1 && s.remaining[1] == quote:
 				b.WriteRune(quote)
 				s.advance(1)
 				continue
@@ -208,11 +208,11 @@ func (s *scanner) token() (token, *sqlstate.Error) {
 		}
 	}
 	n := 0
-	for n < len(s.rest) && isWord(s.rest[n]) {
+	for n < len(s.remaining) && isWord(s.remaining[n]) {
 		n++
 	}
 	n = max(n, 1)
-	t.text = string(s.rest[:n])
+	t.text = string(s.remaining[:n])
 	s.advance(n)
 	return t, nil
 }

@@ -66,9 +66,9 @@ type Service interface {
 	Reload() error
 	// Pause makes new statements of agents on a database wait until [Service.Resume]. It returns how many sessions of
 	// agents have a statement or a transaction under way, which goes on, and false if the database was paused already.
-	Pause(database string) (busy int, changed bool)
+	Pause(database string) (busyCount int, isChanged bool)
 	// Resume lets them go on, and returns false if the database was not paused.
-	Resume(database string) (changed bool)
+	Resume(database string) (isChanged bool)
 	// Kill ends a session and cancels its statement. It returns the name of the database for the audit record.
 	Kill(id string) (database string, err error)
 }

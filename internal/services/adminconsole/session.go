@@ -24,13 +24,13 @@ const (
 
 // session is one operator's connection.
 type session struct {
-	console        *Console
-	operator       string
-	backend        *pgproto3.Backend
-	types          *pgtype.Map
-	prepared       map[string]*preparedStatement
-	portals        map[string]*portal
-	skipsUntilSync bool // messages are skipped after an error in the extended protocol, up to Sync
+	console            *Console
+	operator           string
+	backend            *pgproto3.Backend
+	types              *pgtype.Map
+	preparedStatements map[string]*preparedStatement
+	portals            map[string]*portal
+	skipsUntilSync     bool // messages are skipped after an error in the extended protocol, up to Sync
 }
 
 // preparedStatement is a prepared statement: one command, or none.
@@ -45,7 +45,7 @@ type portal struct {
 	sentRows int // how many rows the client has
 }
 
-// errClientGone ends a session without a word: the client has left.
+// errClientGone ends a session without a message, because the client has disconnected.
 var errClientGone = errors.New("the session is over")
 
 // Serve serves an operator whom the login has verified, from AuthenticationOk on. It returns nil when the client has
@@ -57,7 +57,7 @@ func (c *Console) Serve(_ context.Context, client net.Conn, operator string) err
 	}
 	c.Log.Info("admin console: an operator logged in", "operator", operator, "client", client.RemoteAddr().String())
 	s := &session{console: c, operator: operator, backend: pgproto3.NewBackend(client, client), types: pgtype.NewMap(),
-		prepared: map[string]*preparedStatement{}, portals: map[string]*portal{}}
+		preparedStatements: map[string]*preparedStatement{}, portals: map[string]*portal{}}
 	s.backend.SetMaxBodyLen(maxMessage)
 	s.sendStartup()
 	for {
@@ -134,9 +134,9 @@ func (s *session) answerNext() error {
 	if s.skipsUntilSync {
 		return nil
 	}
-	failed, err := s.answerExtended(message)
-	if failed != nil {
-		s.sendError(failed)
+	failure, err := s.answerExtended(message)
+	if failure != nil {
+		s.sendError(failure)
 		s.skipsUntilSync = true
 	}
 	return err
@@ -145,10 +145,10 @@ func (s *session) answerNext() error {
 // query answers a Query.
 func (s *session) query(text string) error {
 	delete(s.portals, "")
-	commands, failed := parseCommands(text)
+	commands, failure := parseCommands(text)
 	switch {
-	case failed != nil:
-		s.sendError(failed)
+	case failure != nil:
+		s.sendError(failure)
 		return nil
 	case len(commands) == 0:
 		s.backend.Send(&pgproto3.EmptyQueryResponse{})
@@ -159,12 +159,12 @@ func (s *session) query(text string) error {
 		if commands[i].columns != nil {
 			s.backend.Send(description(commands[i].columns, nil))
 		}
-		failed, err := s.execute(p, 0)
+		failure, err := s.execute(p, 0)
 		if err != nil {
 			return err
 		}
-		if failed != nil {
-			s.sendError(failed)
+		if failure != nil {
+			s.sendError(failure)
 			return nil
 		}
 	}
@@ -172,7 +172,7 @@ func (s *session) query(text string) error {
 }
 
 // answerExtended answers a message of the extended protocol, or returns the error to answer it with.
-func (s *session) answerExtended(message pgproto3.FrontendMessage) (failed *sqlstate.Error, err error) {
+func (s *session) answerExtended(message pgproto3.FrontendMessage) (failure *sqlstate.Error, err error) {
 	switch m := message.(type) {
 	case *pgproto3.Parse:
 		return s.parse(m), nil
@@ -188,7 +188,7 @@ func (s *session) answerExtended(message pgproto3.FrontendMessage) (failed *sqls
 		return s.execute(p, int(m.MaxRows))
 	case *pgproto3.Close:
 		if m.ObjectType == 'S' {
-			delete(s.prepared, m.Name)
+			delete(s.preparedStatements, m.Name)
 		} else {
 			delete(s.portals, m.Name)
 		}
@@ -200,31 +200,31 @@ func (s *session) answerExtended(message pgproto3.FrontendMessage) (failed *sqls
 }
 
 func (s *session) parse(m *pgproto3.Parse) *sqlstate.Error {
-	commands, failed := parseCommands(m.Query)
+	commands, failure := parseCommands(m.Query)
 	switch {
-	case failed != nil:
-		return failed
+	case failure != nil:
+		return failure
 	case len(commands) > 1:
 		return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone,
 			"cannot insert multiple commands into a prepared statement").
 			WithHint("Send them one by one, or as one simple query.")
-	case len(s.prepared) >= maxPrepared:
+	case len(s.preparedStatements) >= maxPrepared:
 		return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonNone, "too many prepared statements").
 			WithHint("Close some: commands of the admin console gain nothing from being prepared.")
-	case m.Name != "" && s.prepared[m.Name] != nil:
+	case m.Name != "" && s.preparedStatements[m.Name] != nil:
 		return sqlstate.New("42P05", sqlstate.ReasonNone, "prepared statement \"%s\" already exists", m.Name)
 	}
 	p := &preparedStatement{}
 	if len(commands) == 1 {
 		p.command = &commands[0]
 	}
-	s.prepared[m.Name] = p
+	s.preparedStatements[m.Name] = p
 	s.backend.Send(&pgproto3.ParseComplete{})
 	return nil
 }
 
 func (s *session) bind(m *pgproto3.Bind) *sqlstate.Error {
-	statement, ok := s.prepared[m.PreparedStatement]
+	statement, ok := s.preparedStatements[m.PreparedStatement]
 	columns := 0
 	if ok && statement.command != nil {
 		columns = len(statement.command.columns)
@@ -257,7 +257,7 @@ func (s *session) describe(m *pgproto3.Describe) *sqlstate.Error {
 	var c *command
 	var formats []int16
 	if m.ObjectType == 'S' {
-		p, ok := s.prepared[m.Name]
+		p, ok := s.preparedStatements[m.Name]
 		if !ok {
 			return notFoundError("prepared statement", m.Name, "26000")
 		}
@@ -280,7 +280,7 @@ func (s *session) describe(m *pgproto3.Describe) *sqlstate.Error {
 
 // execute runs the command of a portal, and stages up to most rows of it; 0: all. It returns the error to answer with,
 // or one that ends the session.
-func (s *session) execute(p *portal, maxRows int) (failed *sqlstate.Error, err error) {
+func (s *session) execute(p *portal, maxRows int) (failure *sqlstate.Error, err error) {
 	if !s.console.IsOperator(s.operator) {
 		return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
 			"%q is no longer an operator", s.operator)
@@ -291,8 +291,8 @@ func (s *session) execute(p *portal, maxRows int) (failed *sqlstate.Error, err e
 	}
 	if !p.hasRun {
 		p.hasRun = true
-		if failed := s.run(p); failed != nil {
-			return failed, nil
+		if failure := s.run(p); failure != nil {
+			return failure, nil
 		}
 	}
 	end := len(p.rows)
@@ -328,13 +328,13 @@ func (s *session) run(p *portal) *sqlstate.Error {
 		}
 		p.rows = rows
 	case c.action != nil:
-		notice, warns, err := s.console.runAction(s.operator, *c.action, c.argument)
+		notice, isWarning, err := s.console.runAction(s.operator, *c.action, c.argument)
 		if err != nil {
 			return operatorError(err)
 		}
 		if notice != "" {
 			severity, code := "NOTICE", string(sqlstate.SuccessfulCompletion)
-			if warns {
+			if isWarning {
 				severity, code = "WARNING", "01000"
 			}
 			s.backend.Send(&pgproto3.NoticeResponse{Severity: severity, SeverityUnlocalized: severity, Code: code,

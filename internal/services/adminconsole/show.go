@@ -55,8 +55,8 @@ func poolRows(c *Console) (out []row, _ error) {
 }
 
 func statisticRows(c *Console) (out []row, _ error) {
-	all, err := c.Service.Statistics()
-	for _, s := range all {
+	statistics, err := c.Service.Statistics()
+	for _, s := range statistics {
 		out = append(out, row{s.Name, nullIfZero(s.Labels), s.Value})
 	}
 	return out, err

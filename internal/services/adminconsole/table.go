@@ -25,8 +25,8 @@ type row []any
 
 // nullIfZero returns nil for an empty text and a zero time.
 func nullIfZero[T comparable](v T) any {
-	var zero T
-	if v == zero {
+	var zeroValue T
+	if v == zeroValue {
 		return nil
 	}
 	return v

@@ -234,9 +234,9 @@ func (s *Server) runCall(a *bufferedAnswer, r *http.Request, w http.ResponseWrit
 // HasCanonicalPath reports whether the path of a request is written in canonical form. A multiplexer redirects paths
 // with // or .. before anybody has asked for a token.
 func HasCanonicalPath(r *http.Request) bool {
-	given := r.URL.Path
-	clean := path.Clean("/" + given)
-	return given == clean || given == clean+"/" && clean != "/" || given == "*"
+	requestedPath := r.URL.Path
+	canonical := path.Clean("/" + requestedPath)
+	return requestedPath == canonical || requestedPath == canonical+"/" && canonical != "/" || requestedPath == "*"
 }
 
 // answerUnknown answers a request that matches no operation.
@@ -246,9 +246,9 @@ func (s *Server) answerUnknown(a *bufferedAnswer, r *http.Request) {
 		if !HasCanonicalPath(r) {
 			break
 		}
-		other := r.Clone(r.Context())
-		other.Method = method
-		if _, pattern := s.mux.Handler(other); pattern != "" {
+		probe := r.Clone(r.Context())
+		probe.Method = method
+		if _, pattern := s.mux.Handler(probe); pattern != "" {
 			otherMethods = append(otherMethods, method)
 		}
 	}

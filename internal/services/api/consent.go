@@ -340,8 +340,8 @@ func (s *Server) consentStatus(ctx context.Context, c *Call, in *UserQuery) (*st
 	c.auditSubjects = aboutIDs(c, in.UserID)
 	if err != nil {
 		p := problemOf(err)
-		var expired *consent.ExpiredError
-		if errors.As(err, &expired) {
+		var expiredErr *consent.ExpiredError
+		if errors.As(err, &expiredErr) {
 			now := consentStatus(st.Consent, st.Now, st.At, nil)
 			p.Consent = &now
 		}
@@ -351,23 +351,23 @@ func (s *Server) consentStatus(ctx context.Context, c *Call, in *UserQuery) (*st
 }
 
 // aboutIDs returns the persons that a call is about, for its audit record: the requested user, or else the caller.
-func aboutIDs(c *Call, requested string) []string {
+func aboutIDs(c *Call, requestedID string) []string {
 	if c.Caller.Role == identity.Subject {
-		requested = c.Caller.Subject
+		requestedID = c.Caller.Subject
 	}
-	return append(c.auditSubjects, requested)
+	return append(c.auditSubjects, requestedID)
 }
 
 // listGrants answers with the consents of a user.
 func (s *Server) listGrants(ctx context.Context, c *Call, in *UserQuery) (*grantsAnswer, error) {
 	c.auditSubjects = aboutIDs(c, in.UserID)
-	all, err := s.Service.Consents(ctx, c.Caller, in.UserID)
+	consents, err := s.Service.Consents(ctx, c.Caller, in.UserID)
 	if err != nil {
 		return nil, err
 	}
 	out := &grantsAnswer{}
-	out.Body.Consents = make([]ConsentGrant, len(all))
-	for i, st := range all {
+	out.Body.Consents = make([]ConsentGrant, len(consents))
+	for i, st := range consents {
 		out.Body.UserID = st.Subject
 		out.Body.Consents[i] = ConsentGrant{consentStatus(st.Consent, st.Now, st.At, st.OpenTask()), st.Grantee, st.Scope}
 	}

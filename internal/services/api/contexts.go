@@ -77,12 +77,12 @@ func addContextOperations(s *Server) {
 		}
 		out := &contextsAnswer{}
 		out.Body.Contexts = []PrivacyContext{}
-		for _, one := range list {
-			out.Body.Contexts = append(out.Body.Contexts, privacyContext(one))
+		for _, item := range list {
+			out.Body.Contexts = append(out.Body.Contexts, privacyContext(item))
 		}
 		return out, nil
 	})
-	enter := func(o Operation, do func(*privacy.Service) func(context.Context, identity.Caller,
+	enter := func(o Operation, operation func(*privacy.Service) func(context.Context, identity.Caller,
 		privacy.ContextRequest) (*privacy.EnteredContext, error)) {
 		o.Method, o.Tag, o.Roles = http.MethodPost, tagPrivacy, agents
 		o.Writes, o.HasIdempotencyKey, o.Errors = true, true, []int{404, 409}
@@ -98,7 +98,7 @@ func addContextOperations(s *Server) {
 					e.Access = []string{}
 				}
 			}
-			out, err := do(d)(ctx, c.Caller, e)
+			out, err := operation(d)(ctx, c.Caller, e)
 			if err != nil {
 				return nil, err
 			}

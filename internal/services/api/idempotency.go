@@ -20,11 +20,11 @@ func keyReusedProblem() *Problem {
 }
 
 // replayAnswer answers a repeated call with the stored answer of the first one.
-func replayAnswer(a http.ResponseWriter, stored operations.Response) {
-	a.Header().Set("Content-Type", stored.ContentType)
+func replayAnswer(a http.ResponseWriter, storedAnswer operations.Response) {
+	a.Header().Set("Content-Type", storedAnswer.ContentType)
 	a.Header().Set(replayedHeader, "true")
-	a.WriteHeader(stored.Status)
-	_, _ = a.Write(stored.Body)
+	a.WriteHeader(storedAnswer.Status)
+	_, _ = a.Write(storedAnswer.Body)
 }
 
 const replayedHeader = "Idempotent-Replayed"
@@ -33,19 +33,19 @@ const replayedHeader = "Idempotent-Replayed"
 func (s *Server) runOnce(ctx context.Context, call *Call, r *idempotentRequest, run func()) {
 	sum, err := operations.RequestDigest(r.method+" "+r.path, call.body)
 	if err != nil || r.key == "" || len(r.key) > operations.MaxKeyBytes {
-		run() // do refuses a request whose key is not valid.
+		run() // run refuses a request whose key is not valid.
 		return
 	}
-	answer, known, err := s.Service.Answers.BeginCall(ctx, call.Caller, r.key, sum, time.Now())
+	answer, storedAnswer, err := s.Service.Answers.BeginCall(ctx, call.Caller, r.key, sum, time.Now())
 	var e *sqlstate.Error
 	switch {
 	case errors.As(err, &e) && e.Code == sqlstate.ConsentConflict:
 		keyReusedProblem().write(r.answer)
 	case err != nil:
 		problemOf(err).write(r.answer)
-	case known != nil:
-		call.AddAuditSubjects(known.Subjects...)
-		replayAnswer(r.answer, known.Response)
+	case storedAnswer != nil:
+		call.AddAuditSubjects(storedAnswer.Subjects...)
+		replayAnswer(r.answer, storedAnswer.Response)
 	default:
 		var response *operations.Response
 		defer func() { s.Service.Answers.EndCall(call.Caller, answer, response) }() // The key is released also after a panic.

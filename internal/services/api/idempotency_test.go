@@ -10,25 +10,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Who repeats a call that failed wants it tried again: its key is free. What was done is answered as it was,
-// and not done again.
+// After a failed call, its idempotency key can be used again. A call that succeeded is not made again, and a repetition
+// gets the same answer.
 func TestFailedCallsFreeTheirIdempotencyKey(t *testing.T) {
-	type said struct{ Status int }
+	type errorBody struct{ Status int }
 	refused := sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "no").WithHint("ask")
-	broken := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonUpstream, "gone")
+	upstreamError := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonUpstream, "gone")
 	for name, c := range map[string]struct {
-		first error
-		want  int
+		firstResponse error
+		want          int
 	}{"done": {nil, http.StatusCreated}, "refused": {refused, http.StatusForbidden},
-		"failed": {broken, http.StatusServiceUnavailable}} {
+		"failed": {upstreamError, http.StatusServiceUnavailable}} {
 		t.Run(name, func(t *testing.T) {
-			s, done := limited(t, Config{}), 0
-			result := c.first
+			s, callCount := limited(t, Config{}), 0
+			result := c.firstResponse
 			addOperation(s, Operation{ID: "make", Method: http.MethodPost, Path: "/v1/made", Tag: "test",
 				Roles: []identity.Role{identity.Admin}, HasIdempotencyKey: true, Status: http.StatusCreated},
-				func(context.Context, *Call, *struct{}) (*said, error) {
-					done++
-					return &said{Status: http.StatusCreated}, result
+				func(context.Context, *Call, *struct{}) (*errorBody, error) {
+					callCount++
+					return &errorBody{Status: http.StatusCreated}, result
 				})
 			call := func() *httptest.ResponseRecorder {
 				r := httptest.NewRequest("POST", "/v1/made", nil)
@@ -42,16 +42,16 @@ func TestFailedCallsFreeTheirIdempotencyKey(t *testing.T) {
 				t.Fatalf("the first call: %d %s", w.Code, w.Body)
 			}
 			result = nil
-			again := call()
-			wantDone := map[bool]int{true: 1, false: 2}[c.first == nil]
-			if again.Code != http.StatusCreated || done != wantDone ||
-				(again.Header().Get(replayedHeader) == "true") != (c.first == nil) {
-				t.Errorf("repeated: %d %s, done %d times, %s %q", again.Code, again.Body, done, replayedHeader,
-					again.Header().Get(replayedHeader))
+			secondResponse := call()
+			wantCallCount := map[bool]int{true: 1, false: 2}[c.firstResponse == nil]
+			if secondResponse.Code != http.StatusCreated || callCount != wantCallCount ||
+				(secondResponse.Header().Get(replayedHeader) == "true") != (c.firstResponse == nil) {
+				t.Errorf("repeated: %d %s, done %d times, %s %q", secondResponse.Code, secondResponse.Body, callCount, replayedHeader,
+					secondResponse.Header().Get(replayedHeader))
 			}
-			if last := call(); last.Code != http.StatusCreated || done != wantDone ||
-				last.Header().Get(replayedHeader) != "true" {
-				t.Errorf("repeated after a success: %d %s, done %d times", last.Code, last.Body, done)
+			if lastResponse := call(); lastResponse.Code != http.StatusCreated || callCount != wantCallCount ||
+				lastResponse.Header().Get(replayedHeader) != "true" {
+				t.Errorf("repeated after a success: %d %s, done %d times", lastResponse.Code, lastResponse.Body, callCount)
 			}
 		})
 	}

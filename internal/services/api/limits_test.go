@@ -15,11 +15,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/operations"
 )
 
-// known takes tokens that begin with a role.
-type known struct{}
+// roleVerifier accepts tokens that begin with the name of a role.
+type roleVerifier struct{}
 
 // Verify implements identity.Verifier.
-func (known) Verify(_ context.Context, bearer string) (identity.Caller, error) {
+func (roleVerifier) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 	role, _, ok := strings.Cut(bearer, "-")
 	if !ok {
 		return identity.Caller{}, identity.NewRefusal(errors.New("not known"))
@@ -30,7 +30,7 @@ func (known) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 func limited(t *testing.T, c Config) *Server {
 	t.Helper()
 	c.Service, c.Verifier = &operations.Service{Databases: map[string]*operations.Database{},
-		Record: func(context.Context, audit.Call) error { return nil }}, known{}
+		Record: func(context.Context, audit.Call) error { return nil }}, roleVerifier{}
 	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func get(t *testing.T, s *Server, path, token string) (*httptest.ResponseRecorde
 	return w, p
 }
 
-// One caller's calls are counted for itself; the rate is so low here that no machine is too slow.
+// Each caller's calls are counted separately. The rate is so low here that a slow machine makes no difference.
 func TestRateOfACaller(t *testing.T) {
 	s := limited(t, Config{CallsPerSecond: 1e-6, BurstCalls: 3})
 	for i := range 5 {
@@ -66,7 +66,7 @@ func TestRateOfACaller(t *testing.T) {
 	if w, _ := get(t, s, "/v1/nothing", "admin-2"); w.Code != http.StatusNotFound {
 		t.Errorf("another caller: %d", w.Code)
 	}
-	// Who has no token is counted by where they come from, and takes nothing from who has one.
+	// Calls without a token are counted by address, and do not reduce the rate of callers with one.
 	s.addressLimits = newRateLimiter(1e-6, 3)
 	for i := range 5 {
 		w, _ := get(t, s, "/v1/nothing", "wrong")
@@ -80,27 +80,27 @@ func TestRateOfACaller(t *testing.T) {
 	}
 }
 
-// The burst comes back by the rate, and memory is bounded.
+// A used-up burst is refilled at the rate, and the limiter's memory is limited.
 func TestRateLimiterBurst(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	r := newRateLimiter(50, 200)
-	taken := func(who string, calls int) (n int) {
+	countAllowed := func(caller string, calls int) (n int) {
 		for range calls {
-			if r.allowCall(who, now) {
+			if r.allowCall(caller, now) {
 				n++
 			}
 		}
 		return n
 	}
-	if n := taken("a", 300); n != 200 {
+	if n := countAllowed("a", 300); n != 200 {
 		t.Errorf("%d at once", n)
 	}
 	now = now.Add(time.Second)
-	if n := taken("a", 300); n != 50 {
+	if n := countAllowed("a", 300); n != 50 {
 		t.Errorf("%d a second later", n)
 	}
 	now = now.Add(time.Hour)
-	if n := taken("a", 300); n != 200 {
+	if n := countAllowed("a", 300); n != 200 {
 		t.Errorf("%d an hour later", n)
 	}
 	for i := range 2 * maxCallers {
@@ -111,7 +111,7 @@ func TestRateLimiterBurst(t *testing.T) {
 	}
 }
 
-// So many calls are answered at a time, and a call lasts so long.
+// The number of calls at the same time, and the duration of a call, are limited.
 func TestConcurrentCallsAreBounded(t *testing.T) {
 	s := limited(t, Config{Timeout: time.Millisecond})
 	for range cap(s.callSlots) {

@@ -72,9 +72,9 @@ func addOperation[I, O any](s *Server, o Operation, handler func(context.Context
 			_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "", err)
 			return
 		}
-		if where := findNull(call.body); where != "" {
+		if nullPath := findNull(call.body); nullPath != "" {
 			_ = huma.WriteErr(s.api, ctx, http.StatusUnprocessableEntity,
-				"", &huma.ErrorDetail{Location: where, Message: "null is no value here: leave the member out"})
+				"", &huma.ErrorDetail{Location: nullPath, Message: "null is no value here: leave the member out"})
 			return
 		}
 		if !o.HasIdempotencyKey {
@@ -96,15 +96,16 @@ func addOperation[I, O any](s *Server, o Operation, handler func(context.Context
 		return out, nil
 	})
 	documented := s.api.OpenAPI().Paths[o.Path]
-	for _, one := range []*huma.Operation{documented.Get, documented.Post, documented.Put, documented.Delete} {
-		if one == nil || one.OperationID != o.ID {
+	for _, documentedOperation := range []*huma.Operation{documented.Get, documented.Post, documented.Put,
+		documented.Delete} {
+		if documentedOperation == nil || documentedOperation.OperationID != o.ID {
 			continue
 		}
 		for status, description := range o.OtherStatuses {
-			one.Responses[statusCodeText(status)] = &huma.Response{Description: description,
-				Content: one.Responses[statusCodeText(o.Status)].Content}
+			documentedOperation.Responses[statusCodeText(status)] = &huma.Response{Description: description,
+				Content: documentedOperation.Responses[statusCodeText(o.Status)].Content}
 		}
-		for status, r := range one.Responses {
+		for status, r := range documentedOperation.Responses {
 			if o.HasIdempotencyKey && status[0] == '2' {
 				r.Headers = map[string]*huma.Header{
 					replayedHeader: {Description: "true: it was done before, and is answered as it was then.",
@@ -112,7 +113,7 @@ func addOperation[I, O any](s *Server, o Operation, handler func(context.Context
 			}
 		}
 		for status, headers := range extraHeaders {
-			if r := one.Responses[statusCodeText(status)]; r != nil {
+			if r := documentedOperation.Responses[statusCodeText(status)]; r != nil {
 				r.Headers = headers
 			}
 		}
@@ -126,20 +127,20 @@ func findNull(body []byte) string {
 	if len(body) == 0 || json.Unmarshal(body, &value) != nil {
 		return ""
 	}
-	var look func(where string, value any) string
-	look = func(where string, value any) string {
+	var look func(path string, value any) string
+	look = func(path string, value any) string {
 		switch v := value.(type) {
 		case nil:
-			return where
+			return path
 		case []any:
-			for i, one := range v {
-				if found := look(fmt.Sprintf("%s[%d]", where, i), one); found != "" {
+			for i, element := range v {
+				if found := look(fmt.Sprintf("%s[%d]", path, i), element); found != "" {
 					return found
 				}
 			}
 		case map[string]any:
 			for _, name := range slices.Sorted(maps.Keys(v)) {
-				if found := look(where+"."+name, v[name]); found != "" {
+				if found := look(path+"."+name, v[name]); found != "" {
 					return found
 				}
 			}

@@ -43,7 +43,7 @@ var memberPatterns = map[string]map[string]string{
 
 // addPatterns adds the patterns to the document, against which requests are checked.
 func (s *Server) addPatterns() {
-	narrow := func(schema *huma.Schema, pattern string) {
+	setPattern := func(schema *huma.Schema, pattern string) {
 		if schema.Type == huma.TypeArray {
 			schema = schema.Items
 		}
@@ -59,7 +59,7 @@ func (s *Server) addPatterns() {
 			}
 			patterns := memberPatterns[o.Tags[0]]
 			for _, p := range o.Parameters {
-				narrow(p.Schema, patterns[p.Name])
+				setPattern(p.Schema, patterns[p.Name])
 			}
 			if o.RequestBody == nil {
 				continue
@@ -70,7 +70,7 @@ func (s *Server) addPatterns() {
 					body = s.api.OpenAPI().Components.Schemas.SchemaFromRef(body.Ref)
 				}
 				for name, member := range body.Properties {
-					narrow(member, patterns[name])
+					setPattern(member, patterns[name])
 				}
 			}
 		}

@@ -154,7 +154,8 @@ func addPrivacyOperations(s *Server) {
 		return &memoryAnswer{memoryOf(*m)}, nil
 	})
 	change := func(id, path, summary, description string,
-		do func(*privacy.Service) func(context.Context, identity.Caller, privacy.GrantChange) (*privacy.GrantResult, error)) {
+		operation func(*privacy.Service) func(context.Context, identity.Caller, privacy.GrantChange) (*privacy.GrantResult,
+			error)) {
 		addOperation(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true,
 			HasIdempotencyKey: true, Errors: []int{404, 409}, Summary: summary, Description: description},
 			func(ctx context.Context, c *Call, in *changeRequest) (*grantsChanged, error) {
@@ -162,7 +163,7 @@ func addPrivacyOperations(s *Server) {
 				if err != nil {
 					return nil, err
 				}
-				out, err := do(d)(ctx, c.Caller,
+				out, err := operation(d)(ctx, c.Caller,
 					privacy.GrantChange{ID: in.Body.ID, Kind: in.Body.Kind, Grantees: in.Body.Grantees,
 						Consent: in.Body.ConsentGrants, Reason: in.Body.Reason})
 				if err != nil {

@@ -111,9 +111,9 @@ func problemOf(err error) *Problem {
 	}
 	e := sqlstate.AsError(err)
 	p := newProblem(statusOf(e.Code), e)
-	var named consent.Named
-	if errors.As(err, &named) {
-		p.Name = named.Name()
+	var namedErr consent.Named
+	if errors.As(err, &namedErr) {
+		p.Name = namedErr.Name()
 	}
 	if blocked, ok := errors.AsType[*privacy.BlockedError](err); ok {
 		report := generalizeReport(blocked.Report)

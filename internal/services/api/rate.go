@@ -34,11 +34,11 @@ func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 func (r *rateLimiter) allowCall(caller string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	full := time.Duration(float64(r.burstCalls)/float64(r.ratePerCaller)*float64(time.Second)) + time.Second
+	refillTime := time.Duration(float64(r.burstCalls)/float64(r.ratePerCaller)*float64(time.Second)) + time.Second
 	// Callers are forgotten now and then, not with each call: there may be many.
-	if since := now.Sub(r.lastSweep); since > full || len(r.buckets) >= maxCallers && since > time.Second {
+	if since := now.Sub(r.lastSweep); since > refillTime || len(r.buckets) >= maxCallers && since > time.Second {
 		for name, b := range r.buckets {
-			if now.Sub(b.lastUsed) > full {
+			if now.Sub(b.lastUsed) > refillTime {
 				delete(r.buckets, name)
 			}
 		}

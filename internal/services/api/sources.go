@@ -25,13 +25,13 @@ func (s *Server) serveSource(a *bufferedAnswer, r *http.Request) bool {
 		p = db.Policy()
 	}
 	path := r.URL.EscapedPath()
-	escaped, ours := strings.CutPrefix(path, sourcesPath)
+	escapedPath, isSourcePath := strings.CutPrefix(path, sourcesPath)
 	if p != nil && p.Sources() != nil {
 		if rest, ok := strings.CutPrefix(path, p.Sources().Path); ok {
-			escaped, ours = rest, true
+			escapedPath, isSourcePath = rest, true
 		}
 	}
-	if !ours {
+	if !isSourcePath {
 		return false
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -46,8 +46,8 @@ func (s *Server) serveSource(a *bufferedAnswer, r *http.Request) bool {
 		problemOf(operations.NewNoSourceError()).write(a)
 		return true
 	}
-	id, err := url.PathUnescape(escaped)
-	if err != nil || strings.Contains(escaped, "/") {
+	id, err := url.PathUnescape(escapedPath)
+	if err != nil || strings.Contains(escapedPath, "/") {
 		id = "" // An invalid id is answered like one that does not exist.
 	}
 	out, err := s.Service.ReadSource(r.Context(), call.Caller, p.Sources(), id)

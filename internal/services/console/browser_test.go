@@ -10,8 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A person with a keyboard alone signs in, withdraws and gives consent again; every page works on a phone and on a
-// desk, in light and in dark, asks nobody else for anything, and breaks none of its own rules.
+// With the keyboard alone, a person signs in, withdraws consent and gives it again. Every page works in the size of a
+// phone and of a desktop, in light and dark colours. The pages load nothing from other hosts and keep their own content
+// security policy.
 func TestInABrowser(t *testing.T) {
 	c := browser(t)
 	r := running(t)
@@ -19,34 +20,34 @@ func TestInABrowser(t *testing.T) {
 	c.size(1100, 800, false)
 	c.open(r.Access.HTTP + "/console/")
 	c.shoot("login")
-	c.write(r.Access.Tokens["subject:user-10"]) // the field has the focus
+	c.write(r.Access.Tokens["subject:user-10"]) // the field has the focus already
 	c.loading(func() { c.press("Enter") })
 	c.shoot("me-light")
 
-	// The first stop leads past the navigation, and each stop can be seen.
+	// The first tab stop is the link that skips the navigation, and each stop is visible when it has the focus.
 	var withdraw bool
 	for i, first := 0, ""; ; i++ {
 		c.press("Tab")
-		var at struct {
+		var focusedElement struct {
 			Tag, ID, Text, Outline string
 			Width                  float64
 			Seen                   bool
 		}
 		c.eval(`(() => { const e = document.activeElement, s = getComputedStyle(e), r = e.getBoundingClientRect();
 				return {Tag: e.tagName, ID: e.id, Text: e.textContent.trim(),
-			Outline: s.outlineStyle, Width: parseFloat(s.outlineWidth), Seen: r.width > 0 && r.height > 0 && r.left >= 0}; })()`, &at)
-		if at.Tag == "BODY" || i > 40 {
+			Outline: s.outlineStyle, Width: parseFloat(s.outlineWidth), Seen: r.width > 0 && r.height > 0 && r.left >= 0}; })()`, &focusedElement)
+		if focusedElement.Tag == "BODY" || i > 40 {
 			break
 		}
 		if first == "" {
-			if first = at.Text; first != "To the content" {
+			if first = focusedElement.Text; first != "To the content" {
 				t.Errorf("the first stop is %q", first)
 			}
 		}
-		if at.Outline == "none" || at.Width < 2 || !at.Seen {
-			t.Errorf("nobody sees that %s %q has the focus: %+v", at.Tag, at.Text, at)
+		if focusedElement.Outline == "none" || focusedElement.Width < 2 || !focusedElement.Seen {
+			t.Errorf("nobody sees that %s %q has the focus: %+v", focusedElement.Tag, focusedElement.Text, focusedElement)
 		}
-		if at.ID == "withdraw" {
+		if focusedElement.ID == "withdraw" {
 			withdraw = true
 			break
 		}
@@ -56,15 +57,15 @@ func TestInABrowser(t *testing.T) {
 	}
 	c.loading(func() { c.press("Enter") })
 	c.shoot("withdrawn-light")
-	var told string
-	c.eval(`document.querySelector("[role=status]").textContent`, &told)
-	if !strings.Contains(told, "Your consent is withdrawn") || rows(t, "assistant", "user-10") != 0 {
-		t.Errorf("after Enter: %q", told)
+	var visibleText string
+	c.eval(`document.querySelector("[role=status]").textContent`, &visibleText)
+	if !strings.Contains(visibleText, "Your consent is withdrawn") || rows(t, "assistant", "user-10") != 0 {
+		t.Errorf("after Enter: %q", visibleText)
 	}
 	c.loading(func() { c.click("#give") })
-	c.eval(`document.querySelector("[role=status]").textContent`, &told)
-	if !strings.Contains(told, "You have given your consent") {
-		t.Errorf("after a click: %q", told)
+	c.eval(`document.querySelector("[role=status]").textContent`, &visibleText)
+	if !strings.Contains(visibleText, "You have given your consent") {
+		t.Errorf("after a click: %q", visibleText)
 	}
 	c.loading(func() { c.click("#guardians ~ ul a") })
 	c.sound(t, "a ward")
@@ -103,10 +104,11 @@ func TestInABrowser(t *testing.T) {
 		}
 	}
 
-	// All that was asked for was asked here, and nothing was refused by the pages' own policy or written to the console.
+	// All requests went to this server. The content security policy blocked nothing, and the browser's console has no
+	// messages.
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	asked := 0
+	requestCount := 0
 	for _, e := range c.events {
 		switch e.Method {
 		case "Network.requestWillBeSent":
@@ -114,7 +116,7 @@ func TestInABrowser(t *testing.T) {
 			if err := json.Unmarshal(e.Params, &p); err != nil {
 				t.Fatal(err)
 			}
-			asked++
+			requestCount++
 			if !strings.HasPrefix(p.Request.URL, r.Access.HTTP+"/console/") || strings.Contains(p.Request.URL, "?") {
 				t.Errorf("the browser asks for %s", p.Request.URL)
 			}
@@ -123,19 +125,19 @@ func TestInABrowser(t *testing.T) {
 			if err := json.Unmarshal(e.Params, &p); err != nil {
 				t.Fatal(err)
 			}
-			if (p.Entry.Level == "error" || p.Entry.Level == "warning") && !strings.Contains(p.Entry.Text, "status of 40") { // pages that say no
+			if (p.Entry.Level == "error" || p.Entry.Level == "warning") && !strings.Contains(p.Entry.Text, "status of 40") { // apart from pages that are refused
 				t.Errorf("the browser complains: %s", e.Params)
 			}
 		case "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Page.javascriptDialogOpening":
 			t.Errorf("a script ran: %s", e.Params)
 		}
 	}
-	if asked < 20 {
-		t.Errorf("the browser has asked for %d addresses only", asked)
+	if requestCount < 20 {
+		t.Errorf("the browser has asked for %d addresses only", requestCount)
 	}
 }
 
-// looks goes through pages in each size and theme.
+// looks checks a list of pages in each size and colour theme.
 func (c *chromium) looks(t *testing.T, r *demo.RunningDemo, role string, list ...string) {
 	t.Helper()
 	for _, path := range list {
@@ -153,8 +155,8 @@ func (c *chromium) looks(t *testing.T, r *demo.RunningDemo, role string, list ..
 	c.size(360, 740, true)
 }
 
-// sound looks for what people with a phone, a keyboard, a screen reader or weak eyes would stumble over.
-func (c *chromium) sound(t *testing.T, what string) {
+// sound checks a page for what is a problem on a phone, with a keyboard, with a screen reader, or with weak eyesight.
+func (c *chromium) sound(t *testing.T, description string) {
 	t.Helper()
 	var found []string
 	c.eval(`(() => {
@@ -199,9 +201,9 @@ func (c *chromium) sound(t *testing.T, what string) {
 		return wrong;
 	})()`, &found)
 	for _, f := range found {
-		t.Errorf("%s: %s", what, f)
+		t.Errorf("%s: %s", description, f)
 	}
 	if t.Failed() {
-		c.shoot("failed-" + fmt.Sprint(len(what)))
+		c.shoot("failed-" + fmt.Sprint(len(description)))
 	}
 }

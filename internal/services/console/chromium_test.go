@@ -17,17 +17,18 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// chromium is a browser, driven over its pipe: messages of the DevTools protocol, each with a NUL behind it.
+// chromium is a browser that the test controls through a pipe. Each message of the DevTools protocol ends in a NUL
+// byte.
 type chromium struct {
 	t       *testing.T
 	out     io.Writer
 	session string
 
-	mu     sync.Mutex
-	next   int
-	wait   map[int]chan json.RawMessage
-	events []event
-	wake   chan struct{}
+	mu       sync.Mutex
+	nextID   int
+	wait     map[int]chan json.RawMessage
+	events   []event
+	newEvent chan struct{}
 }
 
 type event struct {
@@ -35,7 +36,7 @@ type event struct {
 	Params json.RawMessage
 }
 
-// browser starts headless Chromium, and skips where there is none.
+// browser starts headless Chromium, or skips the test if there is none.
 func browser(t *testing.T) *chromium {
 	t.Helper()
 	var path string
@@ -68,7 +69,7 @@ func browser(t *testing.T) *chromium {
 	}
 	_ = toRead.Close()
 	_ = fromWrite.Close()
-	c := &chromium{t: t, out: toWrite, wait: map[int]chan json.RawMessage{}, wake: make(chan struct{}, 1)}
+	c := &chromium{t: t, out: toWrite, wait: map[int]chan json.RawMessage{}, newEvent: make(chan struct{}, 1)}
 	go c.read(fromRead)
 	t.Cleanup(func() {
 		c.session = ""
@@ -121,7 +122,7 @@ func (c *chromium) read(from io.Reader) {
 		}
 		c.mu.Unlock()
 		select {
-		case c.wake <- struct{}{}:
+		case c.newEvent <- struct{}{}:
 		default:
 		}
 	}
@@ -129,9 +130,9 @@ func (c *chromium) read(from io.Reader) {
 
 func (c *chromium) try(method string, params any) (json.RawMessage, error) {
 	c.mu.Lock()
-	c.next++
-	id, answer := c.next, make(chan json.RawMessage, 1)
-	c.wait[id] = answer
+	c.nextID++
+	id, response := c.nextID, make(chan json.RawMessage, 1)
+	c.wait[id] = response
 	m := map[string]any{"id": id, "method": method}
 	if params != nil {
 		m["params"] = params
@@ -148,7 +149,7 @@ func (c *chromium) try(method string, params any) (json.RawMessage, error) {
 		return nil, err
 	}
 	select {
-	case line := <-answer:
+	case line := <-response:
 		var a struct {
 			Result json.RawMessage
 			Error  *struct{ Message string }
@@ -176,7 +177,7 @@ func (c *chromium) must(method string, params, into any) {
 	}
 }
 
-// eval runs a test's own script in the page; the pages themselves have none.
+// eval runs a script of the test in the page. The pages themselves contain none.
 func (c *chromium) eval(script string, into any) {
 	c.t.Helper()
 	var out struct {
@@ -197,7 +198,7 @@ func (c *chromium) eval(script string, into any) {
 	}
 }
 
-// seen counts the events of a kind so far.
+// seen returns how many events of a kind have arrived.
 func (c *chromium) seen(method string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,14 +210,14 @@ func (c *chromium) seen(method string) (n int) {
 	return n
 }
 
-// loading waits until what do begins has loaded a page.
-func (c *chromium) loading(do func()) {
+// loading calls do, and waits until a page has loaded.
+func (c *chromium) loading(action func()) {
 	c.t.Helper()
 	before := c.seen("Page.loadEventFired")
-	do()
+	action()
 	for deadline := time.After(tier.Patience); c.seen("Page.loadEventFired") == before; {
 		select {
-		case <-c.wake:
+		case <-c.newEvent:
 		case <-deadline:
 			c.t.Fatal("no page was loaded")
 		}
@@ -228,7 +229,7 @@ func (c *chromium) open(url string) {
 	c.loading(func() { c.must("Page.navigate", map[string]any{"url": url}, nil) })
 }
 
-// press a key as a keyboard does.
+// press presses a key of the keyboard.
 func (c *chromium) press(key string) {
 	c.t.Helper()
 	codes := map[string]int{"Tab": 9, "Enter": 13, "Space": 32}
@@ -247,7 +248,7 @@ func (c *chromium) press(key string) {
 
 func (c *chromium) write(text string) {
 	c.t.Helper()
-	// A field gets the focus by itself with the first picture of a page, which may come after its load.
+	// The page's autofocus may happen only after its load event.
 	for deadline, focused := time.Now().Add(tier.Patience), false; !focused; time.Sleep(20 * time.Millisecond) {
 		if c.eval(`document.hasFocus() && ["INPUT", "TEXTAREA"].includes(document.activeElement.tagName)`, &focused); time.Now().After(deadline) {
 			c.t.Fatal("no field has the focus")
@@ -256,15 +257,15 @@ func (c *chromium) write(text string) {
 	c.must("Input.insertText", map[string]any{"text": text}, nil)
 }
 
-// click the middle of an element, as a pointer does.
+// click clicks in the middle of an element.
 func (c *chromium) click(selector string) {
 	c.t.Helper()
-	var at struct{ X, Y float64 }
+	var center struct{ X, Y float64 }
 	c.eval(fmt.Sprintf(
 		`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect();
-				return {X: r.x + r.width/2, Y: r.y + r.height/2}; })()`, selector), &at)
+				return {X: r.x + r.width/2, Y: r.y + r.height/2}; })()`, selector), &center)
 	for _, kind := range []string{"mousePressed", "mouseReleased"} {
-		c.must("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
+		c.must("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": center.X, "y": center.Y, "button": "left", "clickCount": 1}, nil)
 	}
 }
 
@@ -278,7 +279,7 @@ func (c *chromium) size(width, height int, dark bool) {
 	c.must("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": theme}}}, nil)
 }
 
-// shoot keeps a picture of the whole page, for those who look: CONSOLE_SCREENSHOTS names the folder.
+// shoot saves a picture of the whole page in the folder that CONSOLE_SCREENSHOTS names, if any.
 func (c *chromium) shoot(name string) {
 	c.t.Helper()
 	dir := os.Getenv("CONSOLE_SCREENSHOTS")

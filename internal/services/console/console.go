@@ -227,9 +227,9 @@ func (o *Console) newHandler(operation string, roles []identity.Role, writes boo
 		if caller.Role == identity.Subject {
 			record.CallerName = caller.Subject
 		}
-		status, says := http.StatusOK, problemText{}
+		status, problem := http.StatusOK, problemText{}
 		if err != nil {
-			status, says, record.Outcome, record.Code = describeError(err)
+			status, problem, record.Outcome, record.Code = describeError(err)
 			if status >= 500 {
 				o.Log.Error("console", "operation", operation, "error", err)
 			}
@@ -242,7 +242,7 @@ func (o *Console) newHandler(operation string, roles []identity.Role, writes boo
 			}
 		}
 		if err != nil {
-			o.writeProblem(w, c, status, says)
+			o.writeProblem(w, c, status, problem)
 			return
 		}
 		o.writeAnswer(w, r, c, a)
@@ -375,9 +375,9 @@ func describeError(err error) (status int, p problemText, outcome, code string) 
 	}
 	p = problemText{"This cannot be done", asSentence(sqlError.Message), asSentence(sqlError.Hint)}
 	code = string(sqlError.Code)
-	var named consent.Named
-	if errors.As(err, &named) {
-		code = named.Name()
+	var namedError consent.Named
+	if errors.As(err, &namedError) {
+		code = namedError.Name()
 	}
 	status, outcome = http.StatusInternalServerError, audit.OutcomeFailed
 	switch sqlError.Code {

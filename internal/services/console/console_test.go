@@ -34,23 +34,23 @@ const (
 	braces = `{{.CSRF}} javascript:alert(1)//'"`
 )
 
-// served is a world that is served, once for all tests.
-type served struct {
+// servedDemo is a demo that runs once for all tests.
+type servedDemo struct {
 	sync.Once
-	running *demo.RunningDemo
-	dir     string
-	err     error
+	runningDemo *demo.RunningDemo
+	dir         string
+	err         error
 }
 
-var started, kernle served
+var started, kernle servedDemo
 
-// running is a sidecar before a database whose ids and tables look like markup; all tests share it.
+// running returns a demo whose ids and tables look like markup; all tests share it.
 func running(t *testing.T) *demo.RunningDemo {
 	t.Helper()
 	return started.world(t, "./testdata/markup")
 }
 
-func (s *served) world(t *testing.T, name string) *demo.RunningDemo {
+func (s *servedDemo) world(t *testing.T, name string) *demo.RunningDemo {
 	t.Helper()
 	s.Do(func() {
 		ctx := context.Background()
@@ -65,23 +65,23 @@ func (s *served) world(t *testing.T, name string) *demo.RunningDemo {
 		if s.dir, s.err = os.MkdirTemp("", "console"); s.err != nil {
 			return
 		}
-		s.running, s.err = demo.Start(ctx, demo.Config{World: w, ServerDSN: dsn,
+		s.runningDemo, s.err = demo.Start(ctx, demo.Config{World: w, ServerDSN: dsn,
 			Folder: s.dir, Listen: demos.FreeAddress(t), HTTP: demos.FreeAddress(t), Log: slog.New(slog.DiscardHandler)})
 	})
 	if s.err != nil {
 		t.Fatal(s.err)
 	}
-	return s.running
+	return s.runningDemo
 }
 
-// personView is somebody with a browser that runs no script and keeps cookies.
+// personView is a person with a browser that keeps cookies and runs no script.
 type personView struct {
 	t    *testing.T
 	base string
 	http *http.Client
 }
 
-// page is an answer.
+// page is the response to a request.
 type page struct {
 	status int
 	path   string
@@ -91,10 +91,10 @@ type page struct {
 
 func consoleRoles(t *testing.T) *personView {
 	t.Helper()
-	return visitor(t, running(t))
+	return newVisitor(t, running(t))
 }
 
-func visitor(t *testing.T, r *demo.RunningDemo) *personView {
+func newVisitor(t *testing.T, r *demo.RunningDemo) *personView {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -103,16 +103,16 @@ func visitor(t *testing.T, r *demo.RunningDemo) *personView {
 	return &personView{t, r.Access.HTTP + "/console/", &http.Client{Jar: jar, Timeout: tier.Patience}}
 }
 
-// as signs in with the token of a role.
-func as(t *testing.T, role string) *personView {
+// signInAs signs in with the token of a role.
+func signInAs(t *testing.T, role string) *personView {
 	t.Helper()
-	return to(t, running(t), role)
+	return signInTo(t, running(t), role)
 }
 
-// to signs in to a world.
-func to(t *testing.T, r *demo.RunningDemo, role string) *personView {
+// signInTo signs in to a demo.
+func signInTo(t *testing.T, r *demo.RunningDemo, role string) *personView {
 	t.Helper()
-	p := visitor(t, r)
+	p := newVisitor(t, r)
 	token := r.Access.Tokens[role]
 	if token == "" {
 		t.Fatalf("there is no token of %s", role)
@@ -125,16 +125,16 @@ func to(t *testing.T, r *demo.RunningDemo, role string) *personView {
 
 func (p *personView) do(r *http.Request) page {
 	p.t.Helper()
-	answer, err := p.http.Do(r)
+	response, err := p.http.Do(r)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return page{status: answer.StatusCode, path: answer.Request.URL.RequestURI(), body: string(body), header: answer.Header}
+	return page{status: response.StatusCode, path: response.Request.URL.RequestURI(), body: string(body), header: response.Header}
 }
 
 func (p *personView) request(method, path string, form url.Values) *http.Request {
@@ -173,7 +173,7 @@ func (p *personView) signIn(token string) page {
 	return p.submit(f[0])
 }
 
-// form is one of a page.
+// form is a form of a page.
 type form struct {
 	action  string
 	fields  url.Values
@@ -219,7 +219,7 @@ func (p page) forms(t *testing.T) (out []form) {
 	return out
 }
 
-// button is the form of the button with a text.
+// button returns the form that contains the button with a text.
 func (p page) button(t *testing.T, text string) form {
 	t.Helper()
 	for _, f := range p.forms(t) {
@@ -236,19 +236,19 @@ func (p *personView) submit(f form) page {
 	return p.post(f.action, f.fields)
 }
 
-// says is the text of a page.
+// says checks that a page contains the texts.
 func (p page) says(t *testing.T, texts ...string) {
 	t.Helper()
-	plain := strings.Join(strings.Fields(html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(p.body, " "))), " ")
+	plainText := strings.Join(strings.Fields(html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(p.body, " "))), " ")
 	for _, text := range texts {
-		if !strings.Contains(plain, text) {
-			t.Errorf("%s does not say %q:\n%s", p.path, text, plain)
+		if !strings.Contains(plainText, text) {
+			t.Errorf("%s does not say %q:\n%s", p.path, text, plainText)
 		}
 	}
 }
 
-// rows is how many notes of a person an agent sees.
-func rows(t *testing.T, agent, who string) int {
+// rows returns how many notes of a person an agent sees.
+func rows(t *testing.T, agent, subjectID string) int {
 	t.Helper()
 	for _, a := range running(t).Access.Agents {
 		if a.Name != agent {
@@ -259,11 +259,11 @@ func rows(t *testing.T, agent, who string) int {
 			t.Fatal(err)
 		}
 		defer conn.Close(context.Background())
-		answer, err := conn.Query(t.Context(), `SELECT id FROM "<i>notes</i>" WHERE who = $1`, who)
+		response, err := conn.Query(t.Context(), `SELECT id FROM "<i>notes</i>" WHERE who = $1`, subjectID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids, err := pgx.CollectRows(answer, pgx.RowTo[int32])
+		ids, err := pgx.CollectRows(response, pgx.RowTo[int32])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,30 +274,31 @@ func rows(t *testing.T, agent, who string) int {
 }
 
 func TestSubjectWithdrawsAndGives(t *testing.T) {
-	p := as(t, "subject:ada")
-	me := p.get("me")
-	me.says(t, "Agents may see some of your data", "Essential", "unless you are in touch before", "4 of 4 records, one by one", "sees nothing")
+	p := signInAs(t, "subject:ada")
+	ownPage := p.get("me")
+	ownPage.says(t, "Agents may see some of your data", "Essential", "unless you are in touch before", "4 of 4 records, one by one",
+		"sees nothing")
 	if n := rows(t, "assistant", "ada"); n != 3 {
 		t.Fatalf("the agent sees %d notes, want 3", n)
 	}
 
-	withdraw := me.button(t, "Withdraw consent")
-	me = p.submit(withdraw)
-	if me.status != 200 || me.path != "/console/me" {
-		t.Errorf("withdrawn: %d %s", me.status, me.path)
+	withdraw := ownPage.button(t, "Withdraw consent")
+	ownPage = p.submit(withdraw)
+	if ownPage.status != 200 || ownPage.path != "/console/me" {
+		t.Errorf("withdrawn: %d %s", ownPage.status, ownPage.path)
 	}
-	me.says(t, "Your consent is withdrawn", "agents see nothing by this consent", "You can give it again below",
+	ownPage.says(t, "Your consent is withdrawn", "agents see nothing by this consent", "You can give it again below",
 		"No agent may see your data by your consent", "None of 4 records")
 	if n := rows(t, "assistant", "ada"); n != 0 {
 		t.Errorf("after the withdrawal the agent sees %d notes", n)
 	}
-	if again := p.get("me"); strings.Contains(again.body, "agents see nothing by this consent") {
+	if pageAfter := p.get("me"); strings.Contains(pageAfter.body, "agents see nothing by this consent") {
 		t.Error("what was said once is said again")
 	}
-	// Sent twice it changes nothing twice.
+	// Sending the form twice changes nothing the second time.
 	p.submit(withdraw).says(t, "This was withdrawn before")
 
-	// Withdrawing takes no more than granting: one form, with nothing to fill in.
+	// Withdrawing and granting need the same: one form without fields to fill in.
 	give := p.get("me").button(t, "Give consent")
 	if len(give.fields) != len(withdraw.fields) || len(withdraw.fields) != 1 {
 		t.Errorf("withdrawing asks for %v, granting for %v", withdraw.fields, give.fields)
@@ -308,28 +309,29 @@ func TestSubjectWithdrawsAndGives(t *testing.T) {
 }
 
 func TestPartnership(t *testing.T) {
-	p := as(t, "subject:user-01")
-	me := p.submit(p.get("me").button(t, "Ask for a partnership"))
-	me.says(t, "You have asked for a partnership", "The agent's side decides, until", "Asked for a partnership")
-	admin := as(t, "admin")
+	p := signInAs(t, "subject:user-01")
+	ownPage := p.submit(p.get("me").button(t, "Ask for a partnership"))
+	ownPage.says(t, "You have asked for a partnership", "The agent's side decides, until", "Asked for a partnership")
+	admin := signInAs(t, "admin")
 	admin.get("pending").says(t, "user-01", "Essential, Behaviour, Improvement")
 
-	bob := as(t, "subject:bob")
+	bob := signInAs(t, "subject:bob")
 	bob.get("me").says(t, "You are in a partnership", "Essential Behaviour Improvement")
-	less := bob.submit(bob.get("me").button(t, "Statistics only"))
-	less.says(t, "Agents see less of you from now on", "within 90 days", "Your data are used in statistics of groups only", "statistics of groups include them")
+	pageWithLess := bob.submit(bob.get("me").button(t, "Statistics only"))
+	pageWithLess.says(t, "Agents see less of you from now on", "within 90 days", "Your data are used in statistics of groups only",
+		"statistics of groups include them")
 
-	nobody := as(t, "subject:new")
-	nobody.get("me").says(t, "No consent of yours is recorded")
-	nobody.get("me/history").says(t, "No consent of yours is recorded")
-	nobody.submit(nobody.get("me").button(t, "Give consent")).says(t, "You have given your consent")
+	stranger := signInAs(t, "subject:new")
+	stranger.get("me").says(t, "No consent of yours is recorded")
+	stranger.get("me/history").says(t, "No consent of yours is recorded")
+	stranger.submit(stranger.get("me").button(t, "Give consent")).says(t, "You have given your consent")
 }
 
 func TestHistoryNamesTheRecorder(t *testing.T) {
 	if n := rows(t, "assistant", "user-02"); n != 3 {
 		t.Fatalf("the agent sees %d notes", n)
 	}
-	p := as(t, "subject:user-02")
+	p := signInAs(t, "subject:user-02")
 	p.get("me/seen").says(t, "assistant", "exact 3 records of <i>notes</i>", "May have included")
 
 	for format, want := range map[string]string{"html": "Report on personal data", "json": `"subject": "user-02"`} {
@@ -344,14 +346,14 @@ func TestHistoryNamesTheRecorder(t *testing.T) {
 }
 
 func TestAdmin(t *testing.T) {
-	p := as(t, "admin")
+	p := signInAs(t, "admin")
 	first := p.get("people")
 	first.says(t, "user-01", script, "Active")
-	next := regexp.MustCompile(`href="/console/(people/after/[^"]+)"`).FindStringSubmatch(first.body)
-	if next == nil {
+	nextLink := regexp.MustCompile(`href="/console/(people/after/[^"]+)"`).FindStringSubmatch(first.body)
+	if nextLink == nil {
 		t.Fatal("there is no second page")
 	}
-	second := p.get(next[1])
+	second := p.get(nextLink[1])
 	second.says(t, "user-24", "A later page", "First page")
 	if p.get("people/after/xyz").status != 404 || p.get("person/xyz").status != 404 {
 		t.Error("a handle that nobody made leads somewhere")
@@ -369,18 +371,18 @@ func TestAdmin(t *testing.T) {
 	reason := p.submit(person.button(t, "Why?"))
 	reason.says(t, "assistant does not see it", "✗ fails consent", "STATISTICAL", "agrees")
 
-	// An admin reads, and changes nobody's consent.
+	// An administrator can read, and cannot change anybody's consent.
 	for _, path := range []string{"me/withdraw", "me/give", "me/less", "me/partnership", "me/report"} {
 		f := first.button(t, "Search")
 		if got := p.post(path, f.fields); got.status != 403 {
 			t.Errorf("%s: %d", path, got.status)
 		}
 	}
-	ask := p.get("why").button(t, "Ask")
+	askForm := p.get("why").button(t, "Ask")
 	for _, c := range []struct {
 		agent, table, key string
 		status            int
-		says              string
+		wantText          string
 	}{
 		{"assistant", "people", "nobody", 200, "There is no such row"},
 		{"nobody", "people", "ada", 404, "There is no such"},
@@ -389,14 +391,14 @@ func TestAdmin(t *testing.T) {
 		{"assistant", "people", "", 422, "Which row"},
 		{"assistant", "public.<i>notes</i>", "id=1", 200, "id=1"},
 	} {
-		ask.fields.Set("agent", c.agent)
-		ask.fields.Set("table", c.table)
-		ask.fields.Set("key", c.key)
-		got := p.submit(ask)
+		askForm.fields.Set("agent", c.agent)
+		askForm.fields.Set("table", c.table)
+		askForm.fields.Set("key", c.key)
+		got := p.submit(askForm)
 		if got.status != c.status {
 			t.Errorf("%+v: %d", c, got.status)
 		}
-		got.says(t, c.says)
+		got.says(t, c.wantText)
 	}
 }
 
@@ -410,7 +412,7 @@ func TestOperator(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `SELECT body FROM "<i>notes</i>", nowhere WHERE who = 'ada' AND id = 424242`); err == nil {
 		t.Fatal("the statement is allowed")
 	}
-	p := as(t, "operator")
+	p := signInAs(t, "operator")
 	got := p.get("operations")
 	got.says(t, "Healthy", "served", "strict", agent.Name, "relation 42501", "every 6h0m0s", "records are written", "Findings of the checks")
 	for _, secret := range []string{"ROWMARK", "424242", "ada", "user-0"} {
@@ -420,11 +422,11 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// Whoever may not see a page learns nothing from the refusal.
+// A refusal is the same for every reason, so that it tells nothing about the page.
 func TestRefusalsAreUniform(t *testing.T) {
-	admin := as(t, "admin")
+	admin := signInAs(t, "admin")
 	handle := regexp.MustCompile(`href="/console/(person/[^"]+)"`).FindStringSubmatch(admin.get("people").body)[1]
-	p := as(t, "subject:user-03")
+	p := signInAs(t, "subject:user-03")
 	refusal := p.get("people")
 	if refusal.status != 403 {
 		t.Fatalf("a subject sees people: %d", refusal.status)
@@ -440,13 +442,13 @@ func TestRefusalsAreUniform(t *testing.T) {
 			t.Errorf("POST %s: %d", path, got.status)
 		}
 	}
-	// A form of one's own that names somebody else is about oneself.
+	// A form with another person's name added still applies to the sender only.
 	f := url.Values{"csrf": csrf["csrf"], "subject": {"user-04"}}
 	p.post("me/withdraw", f).says(t, "Your consent is withdrawn")
 	if rows(t, "assistant", "user-03") != 0 || rows(t, "assistant", "user-04") != 3 {
 		t.Error("a subject has withdrawn another's consent")
 	}
-	operator := as(t, "operator")
+	operator := signInAs(t, "operator")
 	for _, path := range []string{"me", "me/seen", "me/history", "people", "pending", "why", handle} {
 		if got := operator.get(path); got.status != 403 || strings.Contains(got.body, "user-") {
 			t.Errorf("operator, %s: %d", path, got.status)
@@ -455,20 +457,21 @@ func TestRefusalsAreUniform(t *testing.T) {
 }
 
 func TestCrossSiteForms(t *testing.T) {
-	p, other := as(t, "subject:user-05"), as(t, "subject:user-05")
+	p, otherView := signInAs(t, "subject:user-05"), signInAs(t, "subject:user-05")
 	withdraw := p.get("me").button(t, "Withdraw consent")
-	refused := func(what string, r *http.Request, status int) {
+	refused := func(description string, r *http.Request, status int) {
 		t.Helper()
 		if got := p.do(r); got.status != status {
-			t.Errorf("%s: %d, want %d", what, got.status, status)
+			t.Errorf("%s: %d, want %d", description, got.status, status)
 		}
 		if rows(t, "assistant", "user-05") != 3 {
-			t.Fatalf("%s: it was done", what)
+			t.Fatalf("%s: it was done", description)
 		}
 	}
 	refused("without a token", p.request("POST", "me/withdraw", url.Values{"csrf": nil}), 403)
 	refused("without a form", p.request("POST", "me/withdraw", nil), 400)
-	refused("with the token of another session", p.request("POST", "me/withdraw", other.get("me").button(t, "Withdraw consent").fields), 403)
+	refused("with the token of another session", p.request("POST", "me/withdraw", otherView.get("me").button(t, "Withdraw consent").fields),
+		403)
 	refused("with an invented token", p.request("POST", "me/withdraw", url.Values{"csrf": {strings.Repeat("A", 43)}}), 403)
 	refused("with the token twice", p.request("POST", "me/withdraw", url.Values{"csrf": {withdraw.fields.Get("csrf"), "x"}}), 400)
 	refused("with a NUL", p.request("POST", "me/withdraw", url.Values{"csrf": withdraw.fields["csrf"], "scope": {"a\x00"}}), 400)
@@ -484,7 +487,7 @@ func TestCrossSiteForms(t *testing.T) {
 	json.Header.Set("Content-Type", "text/plain")
 	refused("as plain text", json, 400)
 
-	// Nobody is signed in by a form that this browser was not given.
+	// A login form that this browser was not given signs nobody in.
 	stranger := consoleRoles(t)
 	form := consoleRoles(t).get("login").forms(t)[0]
 	form.fields.Set("token", running(t).Access.Tokens["subject:user-05"])
@@ -498,13 +501,13 @@ func TestCrossSiteForms(t *testing.T) {
 
 func TestSignIn(t *testing.T) {
 	tokens := running(t).Access.Tokens
-	masked := regexp.MustCompile(`name="form" value="[^"]*"`)
+	formTokenPattern := regexp.MustCompile(`name="form" value="[^"]*"`)
 	var first string
 	for _, token := range []string{"", "nonsense", tokens["agent:assistant"], tokens["system"], tokens["admin"] + "x",
 		script, strings.Repeat("x", 60000)} {
 		p := consoleRoles(t)
 		got := p.signIn(token)
-		body := masked.ReplaceAllString(got.body, "")
+		body := formTokenPattern.ReplaceAllString(got.body, "")
 		if first == "" {
 			first = body
 		}
@@ -535,23 +538,23 @@ func TestSignIn(t *testing.T) {
 	}
 	p.http.CheckRedirect = nil
 
-	// Signing out ends the session, wherever its cookie is.
+	// After signing out, the session's cookie is useless, even if it was copied.
 	u, err := url.Parse(p.base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := p.http.Jar.Cookies(u)
+	oldCookies := p.http.Jar.Cookies(u)
 	out := p.get("me").button(t, "Sign out")
 	if got := p.submit(out); !strings.HasSuffix(got.path, "/login") {
 		t.Errorf("signed out: %s", got.path)
 	}
-	p.http.Jar.SetCookies(u, kept)
+	p.http.Jar.SetCookies(u, oldCookies)
 	if got := p.get("me"); !strings.HasSuffix(got.path, "/login") {
 		t.Errorf("the old cookie opens %s", got.path)
 	}
 }
 
-// A session ends with its token.
+// A session of the console ends when its token is revoked.
 func TestRevokedToken(t *testing.T) {
 	running(t)
 	path := filepath.Join(started.dir, "tokens.yaml")
@@ -559,11 +562,11 @@ func TestRevokedToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := as(t, "subject:user-07")
+	p := signInAs(t, "subject:user-07")
 	withdraw := p.get("me").button(t, "Withdraw consent")
-	for _, one := range tokens {
-		if one.Subject == "user-07" {
-			if err := identity.RevokeToken(path, one.Name); err != nil {
+	for _, token := range tokens {
+		if token.Subject == "user-07" {
+			if err := identity.RevokeToken(path, token.Name); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -586,95 +589,97 @@ var paths = map[string][]string{
 	"operator":          {"operations", "people"},
 }
 
-// Whatever ids, reasons and tables are, it is text; and no address has anything of them.
+// Ids, reasons and names of tables appear as text, not as markup, and no address contains them.
 func TestMarkupIsText(t *testing.T) {
 	for _, id := range []string{script, image, braces} {
-		p := as(t, "subject:"+id)
-		ask := p.get("me").button(t, "Ask for a partnership")
-		ask.fields.Set("reason", "</p><script>alert(2)</script>"+id)
-		p.submit(ask).says(t, "You have asked for a partnership", id)
+		p := signInAs(t, "subject:"+id)
+		askForm := p.get("me").button(t, "Ask for a partnership")
+		askForm.fields.Set("reason", "</p><script>alert(2)</script>"+id)
+		p.submit(askForm).says(t, "You have asked for a partnership", id)
 		rows(t, "assistant", id)
 	}
 	handler := regexp.MustCompile(`(?i)<[a-z][^<>]*\son[a-z]+=[^<>]*>`)
 	address := regexp.MustCompile(`(?:href|action|src)="([^"]*)"`)
-	clean := func(what string, got page) {
+	checkNoMarkup := func(description string, got page) {
 		t.Helper()
-		for _, raw := range []string{"<script", "<img src=x", "onerror=alert(1)>", "<i>notes", "style=\"", "<style", "javascript:alert(1)//'\""} {
-			if strings.Contains(got.body, raw) {
-				t.Errorf("%s: %s has %q:\n%s", what, got.path, raw, got.body)
+		for _, markup := range []string{"<script", "<img src=x", "onerror=alert(1)>", "<i>notes", "style=\"", "<style",
+			"javascript:alert(1)//'\""} {
+			if strings.Contains(got.body, markup) {
+				t.Errorf("%s: %s has %q:\n%s", description, got.path, markup, got.body)
 			}
 		}
 		if m := handler.FindString(got.body); m != "" {
-			t.Errorf("%s: %s has a handler: %s", what, got.path, m)
+			t.Errorf("%s: %s has a handler: %s", description, got.path, m)
 		}
 		for _, m := range address.FindAllStringSubmatch(got.body, -1) {
 			if !strings.HasPrefix(m[1], "/console/") && m[1] != "#content" || strings.ContainsAny(m[1], "?<%{") {
-				t.Errorf("%s: %s leads to %q", what, got.path, m[1])
+				t.Errorf("%s: %s leads to %q", description, got.path, m[1])
 			}
 		}
 	}
-	for who, list := range paths {
+	for role, list := range paths {
 		p := consoleRoles(t)
-		if who != "" {
-			p = as(t, who)
+		if role != "" {
+			p = signInAs(t, role)
 		}
 		for _, path := range list {
-			clean(who, p.get(path))
+			checkNoMarkup(role, p.get(path))
 		}
-		if who != "admin" {
+		if role != "admin" {
 			continue
 		}
 		people := p.get("people")
 		people.says(t, script, image)
 		for _, m := range regexp.MustCompile(`href="/console/(person/[^"]+)"`).FindAllStringSubmatch(people.body, -1)[:7] {
-			one := p.get(m[1])
-			if one.status != 200 {
-				t.Errorf("%s: %d", m[1], one.status)
+			personPage := p.get(m[1])
+			if personPage.status != 200 {
+				t.Errorf("%s: %d", m[1], personPage.status)
 			}
-			clean("a person", one)
-			clean("why", p.submit(one.button(t, "Why?")))
+			checkNoMarkup("a person", personPage)
+			checkNoMarkup("why", p.submit(personPage.button(t, "Why?")))
 		}
 		p.get("pending").says(t, script, image, braces)
 		search := people.button(t, "Search")
 		search.fields.Set("text", `"><script>`)
-		clean("search", p.submit(search))
+		checkNoMarkup("search", p.submit(search))
 	}
 }
 
-// Every answer, refusals and files too, carries what keeps a browser from doing more than showing it.
+// Every response has the security headers, refusals and static files too.
 func TestHeaders(t *testing.T) {
-	check := func(what string, got page, status int) {
+	check := func(description string, got page, status int) {
 		t.Helper()
 		if got.status != status {
-			t.Errorf("%s: %d, want %d", what, got.status, status)
+			t.Errorf("%s: %d, want %d", description, got.status, status)
 		}
 		policy := got.header.Get("Content-Security-Policy")
-		for _, part := range []string{"default-src 'none'", "style-src 'self'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
-			if !strings.Contains(policy, part) {
-				t.Errorf("%s: the policy is %q", what, policy)
+		for _, directive := range []string{"default-src 'none'", "style-src 'self'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
+			if !strings.Contains(policy, directive) {
+				t.Errorf("%s: the policy is %q", description, policy)
 			}
 		}
 		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "script-src") {
-			t.Errorf("%s: the policy is %q", what, policy)
+			t.Errorf("%s: the policy is %q", description, policy)
 		}
 		for name, value := range map[string]string{
 			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin"} {
 			if got.header.Get(name) != value {
-				t.Errorf("%s: %s is %q", what, name, got.header.Get(name))
+				t.Errorf("%s: %s is %q", description, name, got.header.Get(name))
 			}
 		}
-		if c := got.header.Get("Cache-Control"); c != "no-store" && !strings.HasSuffix(what, ".css") && !strings.HasSuffix(what, ".svg") {
-			t.Errorf("%s: Cache-Control is %q", what, c)
+		if c := got.header.Get("Cache-Control"); c != "no-store" && !strings.HasSuffix(description, ".css") &&
+			!strings.HasSuffix(description, ".svg") {
+			t.Errorf("%s: Cache-Control is %q", description, c)
 		}
 		if got.header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("%s: other origins may read it", what)
+			t.Errorf("%s: other origins may read it", description)
 		}
 	}
 	p := consoleRoles(t)
 	for path, status := range map[string]int{"": 200, "login": 200, "me": 200, "nowhere": 404, "console.css": 200,
 		"icon.svg": 200, "pages/page.html": 404, "me/withdraw": 405, "../v1": 404, "login/": 404} {
 		if path == "../v1" {
-			continue // not the console's
+			continue // the response is not the console's
 		}
 		check(path, p.get(path), status)
 	}
@@ -687,7 +692,7 @@ func TestHeaders(t *testing.T) {
 			}
 		}
 	}
-	ada := as(t, "subject:user-08")
+	ada := signInAs(t, "subject:user-08")
 	check("me", ada.get("me"), 200)
 	f := ada.get("me").button(t, "Download as JSON")
 	f.fields.Set("format", "pdf")
@@ -700,33 +705,33 @@ func TestHeaders(t *testing.T) {
 	check("give", ada.submit(f), 404)
 }
 
-// Each call is recorded, and no record names a person.
+// Each call is recorded, and no record contains a person's name.
 func TestCallsAreRecorded(t *testing.T) {
-	p := as(t, "subject:user-09")
+	p := signInAs(t, "subject:user-09")
 	p.get("me")
 	p.submit(p.get("me").button(t, "Withdraw consent"))
 	p.get("people")
-	as(t, "admin").get("people")
+	signInAs(t, "admin").get("people")
 	files, err := filepath.Glob(filepath.Join(started.dir, "audit", "*.jsonl"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	var all strings.Builder
+	var logText strings.Builder
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all.Write(text)
+		logText.Write(text)
 	}
 	for _, want := range []string{`"face":"console"`, `"operation":"console.login"`, `"operation":"consent.status"`,
 		`"operation":"consent.revoke"`, `"operation":"consent.people"`, `"outcome":"refused"`, `"everybody":true`} {
-		if !strings.Contains(all.String(), want) {
+		if !strings.Contains(logText.String(), want) {
 			t.Errorf("no record has %s", want)
 		}
 	}
 	for _, id := range []string{"user-09", "ROWMARK", "csrf\":"} {
-		if strings.Contains(all.String(), id) {
+		if strings.Contains(logText.String(), id) {
 			t.Errorf("a record has %q", id)
 		}
 	}

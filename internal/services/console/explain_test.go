@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// A database that is slow is no fault of whoever looks: they are told to come again, and nothing of what was asked.
+// If the database is slow, the page tells the person to try again, and shows nothing of the request.
 func TestSlowDatabaseIsExplained(t *testing.T) {
 	status, p, outcome, code := describeError(fmt.Errorf("public.episodes: timeout: %w", context.DeadlineExceeded))
 	if status != http.StatusGatewayTimeout || p.Title != "This took too long" ||

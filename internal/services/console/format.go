@@ -78,12 +78,12 @@ var categoryWords = map[string]string{
 
 // categoryWord prints a category; the application's own are printed as they are.
 func categoryWord(name string) string {
-	top, rest, below := strings.Cut(name, "/")
+	top, rest, hasSubcategory := strings.Cut(name, "/")
 	word, ok := categoryWords[top]
 	switch {
 	case !ok:
 		return name
-	case below:
+	case hasSubcategory:
 		return word + ": " + rest
 	default:
 		return word
@@ -146,11 +146,11 @@ func numberText(n any) string {
 }
 
 // pluralText prints a number with its noun.
-func pluralText(n any, one, more string) string {
+func pluralText(n any, singular, plural string) string {
 	if fmt.Sprint(n) == "1" {
-		return "1 " + one
+		return "1 " + singular
 	}
-	return numberText(n) + " " + more
+	return numberText(n) + " " + plural
 }
 
 func bytesWord(n int64) string {

@@ -39,14 +39,14 @@ func (o *Console) showWard(c *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	all, err := o.Service.WardConsents(c, c.caller, id)
-	var unknown *consent.NotFoundError
-	if err != nil && !errors.As(err, &unknown) {
+	consents, err := o.Service.WardConsents(c, c.caller, id)
+	var notFound *consent.NotFoundError
+	if err != nil && !errors.As(err, &notFound) {
 		return answer{}, err
 	}
 	p := personView{Subject: id, Handle: c.httpRequest.PathValue("handle"),
 		RegistryUnused: !o.Service.ReadsRegistry(c.caller)}
-	p.fillConsents(o.Now(), all)
+	p.fillConsents(o.Now(), consents)
 	return answer{template: "ward", title: "People whose guardian you are", data: p}, nil
 }
 
@@ -56,14 +56,14 @@ func (o *Console) withdrawForWard(c *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	all, err := o.Service.WardConsents(c, c.caller, id)
+	consents, err := o.Service.WardConsents(c, c.caller, id)
 	if err != nil {
 		return answer{}, err
 	}
 	withdrawn := 0
-	for _, s := range all {
-		one := s.Grantee == c.form.Get("grantee") && s.Scope == c.form.Get("scope")
-		if !one && c.form.Get("all") == "" || !s.IsActiveAt(s.Now) && !s.IsPendingAt(s.Now) {
+	for _, s := range consents {
+		isChosen := s.Grantee == c.form.Get("grantee") && s.Scope == c.form.Get("scope")
+		if !isChosen && c.form.Get("all") == "" || !s.IsActiveAt(s.Now) && !s.IsPendingAt(s.Now) {
 			continue
 		}
 		if _, err := o.Service.Change(c, c.caller,
@@ -95,15 +95,15 @@ func (o *Console) giveConsentTo(c *request) (answer, error) {
 			command.Categories = append(command.Categories, category)
 		}
 	}
-	missing := ""
+	missingField := ""
 	switch {
 	case command.Grantee == "" || command.Grantee == consent.AnyGrantee:
-		missing = "Enter the name of the party."
+		missingField = "Enter the name of the party."
 	case len(command.Categories) == 0:
-		missing = "Choose at least one kind of data that " + command.Grantee + " may see."
+		missingField = "Choose at least one kind of data that " + command.Grantee + " may see."
 	}
-	if missing != "" {
-		c.session.setFlash(flash{"note", "Nothing was given", missing})
+	if missingField != "" {
+		c.session.setFlash(flash{"note", "Nothing was given", missingField})
 		return answer{redirectPath: "me"}, nil
 	}
 	if _, err := o.executeCommand(c, command); err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// appoint makes somebody a guardian, or ends it, as the controller does.
-func appoint(t *testing.T, do consent.Action, guardian, of string) {
+// appoint makes somebody a guardian, or dismisses them, as the controller.
+func appoint(t *testing.T, action consent.Action, guardian, ward string) {
 	t.Helper()
 	if _, err := running(t).Registry().Execute(t.Context(),
-		consent.Command{Action: do, Subject: of, Guardian: guardian, Caller: consent.Party{Role: consent.RoleController, ID: "office"},
+		consent.Command{Action: action, Subject: ward, Guardian: guardian, Caller: consent.Party{Role: consent.RoleController, ID: "office"},
 			Interface: "cli"}); err != nil {
 		t.Fatal(err)
 	}
@@ -20,16 +20,16 @@ func appoint(t *testing.T, do consent.Action, guardian, of string) {
 
 var wardEntry = regexp.MustCompile(`href="/console/(me/for/[^"]+)"`)
 
-// A guardian sees the consents of whom they speak for, and withdraws them; both know of it.
+// A guardian sees and withdraws the consents of a ward. The pages of both show it.
 func TestGuardian(t *testing.T) {
 	appoint(t, consent.ActionAppoint, "user-14", "user-13")
-	ward := as(t, "subject:user-13")
+	ward := signInAs(t, "subject:user-13")
 	ward.get("me").says(t, "Your guardians can give and withdraw consent for you: user-14")
 
-	guardian := as(t, "subject:user-14")
-	me := guardian.get("me")
-	me.says(t, "Only you decide about your consent", "You are the guardian of: user-13")
-	link := wardEntry.FindStringSubmatch(me.body)
+	guardian := signInAs(t, "subject:user-14")
+	ownPage := guardian.get("me")
+	ownPage.says(t, "Only you decide about your consent", "You are the guardian of: user-13")
+	link := wardEntry.FindStringSubmatch(ownPage.body)
 	if link == nil || strings.Contains(link[1], "user") {
 		t.Fatalf("the address of a ward is %q", link)
 	}
@@ -46,7 +46,7 @@ func TestGuardian(t *testing.T) {
 	guardian.submit(withdraw).says(t, "There was nothing to withdraw")
 	ward.get("me/history").says(t, "Consent withdrawn", "by a guardian user-14, by way of this console", "Guardian appointed: user-14")
 
-	// Of a ward who has no record the page says what that means, and what to do.
+	// For a ward without a record, the page explains what that means and what to do.
 	appoint(t, consent.ActionAppoint, "user-14", "user-of-no-record")
 	for _, link := range wardEntry.FindAllStringSubmatch(guardian.get("me").body, -1) {
 		if p := guardian.get(link[1]); strings.Contains(p.body, "You are the guardian of user-of-no-record") {
@@ -58,10 +58,10 @@ func TestGuardian(t *testing.T) {
 	if ward != nil {
 		t.Error("a ward without a record has no page")
 	}
-	ward = as(t, "subject:user-13")
+	ward = signInAs(t, "subject:user-13")
 	appoint(t, consent.ActionDismiss, "user-14", "user-of-no-record")
 
-	// The address is of this session alone, and worth nothing to who is no guardian any more.
+	// The ward's address works in this session only, and not after the guardian is dismissed.
 	if p := ward.get(link[1]); p.status != 404 {
 		t.Errorf("another session's address: %d", p.status)
 	}
@@ -77,9 +77,9 @@ func TestGuardian(t *testing.T) {
 	}
 }
 
-// A subject consents to one party, for the kinds of data that they tick, and withdraws it with one click.
+// A subject consents to one party for selected kinds of data, and withdraws that consent with one click.
 func TestConsentToOneParty(t *testing.T) {
-	p := as(t, "subject:user-05")
+	p := signInAs(t, "subject:user-05")
 	give := p.get("me").button(t, "Give this consent")
 	give.fields.Set("to", "assistant")
 	for name := range give.fields {
@@ -88,8 +88,8 @@ func TestConsentToOneParty(t *testing.T) {
 		}
 	}
 	p.submit(give).says(t, "You have given your consent to assistant", "Consents to single parties", "assistant Active Essential")
-	me := p.submit(p.get("me").button(t, "Withdraw"))
-	me.says(t, "Your consent is withdrawn", "assistant Withdrawn")
+	ownPage := p.submit(p.get("me").button(t, "Withdraw"))
+	ownPage.says(t, "Your consent is withdrawn", "assistant Withdrawn")
 	give.fields.Set("to", " ")
 	p.submit(give).says(t, "Nothing was given", "Enter the name of the party")
 	give.fields.Set("to", "assistant")

@@ -27,11 +27,11 @@ type memoriesPage struct {
 func (o *Console) showMemories(c *request) (answer, error) {
 	subject, after := c.caller.Subject, ""
 	if h := c.httpRequest.PathValue("handle"); h != "" {
-		meant, ok := c.session.idOf(h)
+		pagePosition, ok := c.session.idOf(h)
 		if !ok {
 			return answer{}, newUnknownHandleError()
 		}
-		subject, after, _ = strings.Cut(meant, "\x00")
+		subject, after, _ = strings.Cut(pagePosition, "\x00")
 	}
 	return o.memoriesAbout(c, subject, after)
 }
@@ -55,12 +55,12 @@ func (o *Console) memoriesAbout(c *request, subject, after string) (answer, erro
 	p := memoriesPage{Subject: subject, Own: subject == c.caller.Subject, NotFirstPage: after != ""}
 	found, err := db.Privacy.Audit(c, c.caller, privacy.AuditQuery{Subject: subject, After: after,
 		MaxMemories: maxMemories})
-	var named consent.Named
+	var namedError consent.Named
 	switch hasMemories, _ := o.Service.HasMemories(c.caller); {
 	case !hasMemories:
 		return answer{}, err
 	// The answer is the same if there are no memories and if they are not for this caller.
-	case errors.As(err, &named) && named.Name() == privacy.NameNotFound:
+	case errors.As(err, &namedError) && namedError.Name() == privacy.NameNotFound:
 	case err != nil:
 		return answer{}, err
 	default:

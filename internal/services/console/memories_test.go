@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// asAgent calls HTTP with the token of an agent.
+// asAgent calls the HTTP API with the token of an agent.
 func asAgent(t *testing.T, r *demo.RunningDemo, agent, path string, body map[string]any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(body)
@@ -25,33 +25,33 @@ func asAgent(t *testing.T, r *demo.RunningDemo, agent, path string, body map[str
 	}
 	request.Header.Set("Authorization", "Bearer "+r.Access.Tokens["agent:"+agent])
 	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
+	defer response.Body.Close()
 	var out map[string]any
-	if err := json.NewDecoder(answer.Body).Decode(&out); err != nil || answer.StatusCode >= 300 {
-		t.Fatalf("%s: %d %v %v", path, answer.StatusCode, out, err)
+	if err := json.NewDecoder(response.Body).Decode(&out); err != nil || response.StatusCode >= 300 {
+		t.Fatalf("%s: %d %v %v", path, response.StatusCode, out, err)
 	}
 	return out
 }
 
-// Beliefs drawn from your memories is told to the owner of the memory alone; who sees a memory, to those who may ask; and where no
-// rule asks the consents of the registry, no page says that they decide.
+// Only the owner of a memory is told which beliefs were drawn from it. Who can see a memory is told to those who may
+// ask. Where no rule uses the registry's consents, no page says that they decide.
 func TestMemories(t *testing.T) {
 	tier.All(t)
 	r := kernle.world(t, "kernle")
-	// Who has made a belief is known of one that is granted to nobody, too.
+	// A belief that is granted to nobody also has a known author.
 	asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": "Rest after play helps", "access_grants": []string{}})
-	to(t, r, "subject:si:ash").get("me/general").says(t, "Rest after play helps", "Made by si:ash",
+	signInTo(t, r, "subject:si:ash").get("me/general").says(t, "Rest after play helps", "Made by si:ash",
 		"Granted to nobody", "It is granted to nobody: only you see it")
 	const belief = "Heart murmurs in small breeds need exercise monitoring"
-	made := asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": belief, "access_grants": []string{"*"},
+	beliefResult := asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": belief, "access_grants": []string{"*"},
 		"abstraction_note": "It applies to the breed, not to one dog.", "reason": "useful to others"})
-	id := made["memory"].(map[string]any)["id"].(string)
+	id := beliefResult["memory"].(map[string]any)["id"].(string)
 
-	owner := to(t, r, "subject:si:ash")
+	owner := signInTo(t, r, "subject:si:ash")
 	owner.get("me").says(t, "This service does not use these consents", "as far as its rules let them", "Beliefs")
 	for _, f := range owner.get("me").forms(t) {
 		for _, b := range f.buttons {
@@ -71,64 +71,64 @@ func TestMemories(t *testing.T) {
 		t.Error("who saw it before is said to see it")
 	}
 
-	// Others have nothing of it, and no address of it.
-	for _, who := range []string{"subject:si:mallory", "subject:human:sean", "subject:dog:bella"} {
-		p := to(t, r, who).get("me/general")
+	// For others the page is empty, and the addresses of its entries are refused.
+	for _, role := range []string{"subject:si:mallory", "subject:human:sean", "subject:dog:bella"} {
+		p := signInTo(t, r, role).get("me/general")
 		p.says(t, "No belief was drawn from your memories")
 		if strings.Contains(p.body, "episode:1001") || strings.Contains(p.body, id) || strings.Contains(p.body, "murmur") {
-			t.Errorf("%s is told of a belief of another", who)
+			t.Errorf("%s is told of a belief of another", role)
 		}
 	}
 	for _, role := range []string{"admin", "operator"} {
 		for _, path := range []string{"me/general", "me/memories"} {
-			if p := to(t, r, role).get(path); p.status != http.StatusForbidden {
+			if p := signInTo(t, r, role).get(path); p.status != http.StatusForbidden {
 				t.Errorf("%s of %s: %d", path, role, p.status)
 			}
 		}
 	}
 
-	// A guardian asks about the ward, page by page; a stranger has the same answer for somebody and for nobody.
-	sean := to(t, r, "subject:human:sean")
+	// A guardian asks about a ward, page by page. A stranger gets the same answer for an existing person and for none.
+	sean := signInTo(t, r, "subject:human:sean")
 	sean.get("me/memories").says(t, "The application has no memory with you as a subject")
-	ask := func(p *personView, subject string) page {
+	askAbout := func(p *personView, subject string) page {
 		f := p.get("me/memories").button(t, "Show")
 		f.fields.Set("subject", subject)
 		return p.submit(f)
 	}
-	// Whom they speak for is offered, and nobody else is.
-	offered := sean.get("me/memories").button(t, "dog:bella")
-	if got := slices.DeleteFunc(slices.Clone(offered.buttons), func(b string) bool { return b == "dog:bella" }); len(got) > 0 {
+	// The page offers the wards of the guardian, and nobody else.
+	form := sean.get("me/memories").button(t, "dog:bella")
+	if got := slices.DeleteFunc(slices.Clone(form.buttons), func(b string) bool { return b == "dog:bella" }); len(got) > 0 {
 		t.Errorf("sean is offered %q too", got)
 	}
-	offered.fields.Set("subject", "dog:bella")
-	sean.submit(offered).says(t, "Who sees memories about dog:bella", "kept by si:ash")
-	ash := to(t, r, "subject:si:ash").get("me/memories")
+	form.fields.Set("subject", "dog:bella")
+	sean.submit(form).says(t, "Who sees memories about dog:bella", "kept by si:ash")
+	ash := signInTo(t, r, "subject:si:ash").get("me/memories")
 	ash.button(t, "dog:bella")
 	ash.button(t, "human:mira")
-	about := ask(sean, "dog:bella")
-	about.says(t, "Who sees memories about dog:bella", "kept by si:ash", "dog:bella consented, by human:sean")
-	next := strings.Split(strings.SplitN(about.body, `/console/me/memories/`, 2)[1], `"`)[0]
-	if strings.Contains(next, "bella") {
-		t.Errorf("the address of the next page is %q", next)
+	pageAboutWard := askAbout(sean, "dog:bella")
+	pageAboutWard.says(t, "Who sees memories about dog:bella", "kept by si:ash", "dog:bella consented, by human:sean")
+	nextCursor := strings.Split(strings.SplitN(pageAboutWard.body, `/console/me/memories/`, 2)[1], `"`)[0]
+	if strings.Contains(nextCursor, "bella") {
+		t.Errorf("the address of the next page is %q", nextCursor)
 	}
-	later := sean.get("me/memories/" + next)
-	later.says(t, "Who sees memories about dog:bella")
-	if later.body == about.body {
+	nextPage := sean.get("me/memories/" + nextCursor)
+	nextPage.says(t, "Who sees memories about dog:bella")
+	if nextPage.body == pageAboutWard.body {
 		t.Error("the next page is the same")
 	}
-	if p := to(t, r, "subject:human:sean").get("me/memories/" + next); p.status != http.StatusNotFound {
+	if p := signInTo(t, r, "subject:human:sean").get("me/memories/" + nextCursor); p.status != http.StatusNotFound {
 		t.Errorf("another session's address: %d", p.status)
 	}
-	mallory := to(t, r, "subject:human:mallory")
-	hidden, absent := ask(mallory, "human:kid_123"), ask(mallory, "human:nobodyx")
+	mallory := signInTo(t, r, "subject:human:mallory")
+	hiddenPage, absentPage := askAbout(mallory, "human:kid_123"), askAbout(mallory, "human:nobodyx")
 	if strings.Contains(mallory.get("me/memories").body, `value="human:kid_123"`) {
 		t.Error("a stranger is offered somebody to ask about")
 	}
-	hidden.says(t, "There is nothing to show about human:kid_123")
-	if clean(hidden.body, "human:kid_123") != clean(absent.body, "human:nobodyx") || hidden.status != absent.status {
-		t.Errorf("somebody and nobody are told apart:\n%s\n%s", hidden.body, absent.body)
+	hiddenPage.says(t, "There is nothing to show about human:kid_123")
+	if clean(hiddenPage.body, "human:kid_123") != clean(absentPage.body, "human:nobodyx") || hiddenPage.status != absentPage.status {
+		t.Errorf("somebody and nobody are told apart:\n%s\n%s", hiddenPage.body, absentPage.body)
 	}
-	if p := ask(mallory, "not an id"); p.status != http.StatusUnprocessableEntity {
+	if p := askAbout(mallory, "not an id"); p.status != http.StatusUnprocessableEntity {
 		t.Errorf("what is no id: %d", p.status)
 	}
 

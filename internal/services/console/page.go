@@ -21,8 +21,8 @@ var pages = parsePages()
 func parsePages() map[string]*template.Template {
 	frame := template.Must(template.New("").Funcs(templateFuncs).ParseFS(files, "pages/page.html", "pages/parts.html"))
 	out := map[string]*template.Template{}
-	all, _ := fs.Glob(files, "pages/*.html")
-	for _, p := range all {
+	pageNames, _ := fs.Glob(files, "pages/*.html")
+	for _, p := range pageNames {
 		if name := strings.TrimSuffix(path.Base(p), ".html"); name != "page" && name != "parts" {
 			out[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, p))
 		}
@@ -48,29 +48,29 @@ type link struct {
 
 // navigationLinks returns the links to the pages of a role.
 func (o *Console) navigationLinks(c *request) []link {
-	var all []link
+	var links []link
 	switch c.caller.Role {
 	case identity.Subject:
-		all = []link{{To: "me", Text: "Who may see"}, {To: "me/seen", Text: "Who has seen"}, {To: "me/history", Text: "History"}}
+		links = []link{{To: "me", Text: "Who may see"}, {To: "me/seen", Text: "Who has seen"}, {To: "me/history", Text: "History"}}
 		if hasMemories, general := o.Service.HasMemories(c.caller); hasMemories {
-			all = append(all, link{To: "me/memories", Text: "Memories"})
+			links = append(links, link{To: "me/memories", Text: "Memories"})
 			if general {
-				all = append(all, link{To: "me/general", Text: "Beliefs"})
+				links = append(links, link{To: "me/general", Text: "Beliefs"})
 			}
 		}
 	case identity.Admin:
-		all = []link{{To: "people", Text: "People"}, {To: "pending", Text: "Requests"}, {To: "why", Text: "Why"}}
+		links = []link{{To: "people", Text: "People"}, {To: "pending", Text: "Requests"}, {To: "why", Text: "Why"}}
 	case identity.Operator:
-		all = []link{{To: "operations", Text: "Operations"}}
+		links = []link{{To: "operations", Text: "Operations"}}
 	}
-	for i := range all {
+	for i := range links {
 		currentPath := strings.TrimPrefix(c.httpRequest.URL.Path, Base)
-		all[i].Here = currentPath == all[i].To || all[i].To == "me" && strings.HasPrefix(currentPath, "me/for/") ||
-			strings.HasPrefix(currentPath, all[i].To+"/") && strings.HasPrefix(all[i].To, "me/") ||
-			all[i].To == "people" && (strings.HasPrefix(currentPath, "people/") || strings.HasPrefix(currentPath, "person/"))
-		all[i].To = Base + all[i].To
+		links[i].Here = currentPath == links[i].To || links[i].To == "me" && strings.HasPrefix(currentPath, "me/for/") ||
+			strings.HasPrefix(currentPath, links[i].To+"/") && strings.HasPrefix(links[i].To, "me/") ||
+			links[i].To == "people" && (strings.HasPrefix(currentPath, "people/") || strings.HasPrefix(currentPath, "person/"))
+		links[i].To = Base + links[i].To
 	}
-	return all
+	return links
 }
 
 func (o *Console) serveStyle(w http.ResponseWriter, _ *http.Request) {

@@ -16,11 +16,11 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// shown is a page as somebody who is signed in gets it.
-func shown(t *testing.T, s operations.AdminService, who identity.Caller, path string) string {
+// renderPage returns a page as a signed-in person gets it.
+func renderPage(t *testing.T, s operations.AdminService, caller identity.Caller, path string) string {
 	t.Helper()
 	s.Record = func(context.Context, audit.Call) error { return nil }
-	o, err := New(Config{Service: operations.NewAdminService(s), Verifier: verifier{"secret-token": who}})
+	o, err := New(Config{Service: operations.NewAdminService(s), Verifier: verifier{"secret-token": caller}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,26 +35,27 @@ func shown(t *testing.T, s operations.AdminService, who identity.Caller, path st
 	return w.Body.String()
 }
 
-// Operators are told that all is well only where agents are served, of every database, and records are written.
+// The page says that all is well only if agents of every database are served and records are written.
 func TestHealthForOperators(t *testing.T) {
-	served, refused := enforce.DatabaseStatus{Database: "app", Served: true}, enforce.DatabaseStatus{Database: "other", Refusal: "no policy"}
+	servedDatabase, refusedDatabase := enforce.DatabaseStatus{Database: "app", Served: true}, enforce.DatabaseStatus{Database: "other",
+		Refusal: "no policy"}
 	for name, c := range map[string]struct {
 		databases []enforce.DatabaseStatus
 		audit     string
-		well      bool
+		isHealthy bool
 	}{
-		"all is well":                {[]enforce.DatabaseStatus{served}, "", true},
-		"a database is not served":   {[]enforce.DatabaseStatus{served, refused}, "", false},
-		"records cannot be written":  {[]enforce.DatabaseStatus{served}, "no space left on device", false},
-		"neither of the two is well": {[]enforce.DatabaseStatus{refused}, "no space left on device", false},
+		"all is well":                {[]enforce.DatabaseStatus{servedDatabase}, "", true},
+		"a database is not served":   {[]enforce.DatabaseStatus{servedDatabase, refusedDatabase}, "", false},
+		"records cannot be written":  {[]enforce.DatabaseStatus{servedDatabase}, "no space left on device", false},
+		"neither of the two is well": {[]enforce.DatabaseStatus{refusedDatabase}, "no space left on device", false},
 	} {
 		v := operations.Overview{Audit: operations.AuditState{Mode: "strict", Problem: c.audit}}
 		for _, d := range c.databases {
 			v.Databases = append(v.Databases, operations.DatabaseState{DatabaseStatus: d})
 		}
 		s := operations.AdminService{Service: &operations.Service{}, Overview: func(context.Context) operations.Overview { return v }}
-		page := shown(t, s, identity.Caller{Name: "op", Role: identity.Operator}, "operations")
-		for text, want := range map[string]bool{"<strong>Healthy</strong>": c.well, "<strong>Problem</strong>": !c.well,
+		page := renderPage(t, s, identity.Caller{Name: "op", Role: identity.Operator}, "operations")
+		for text, want := range map[string]bool{"<strong>Healthy</strong>": c.isHealthy, "<strong>Problem</strong>": !c.isHealthy,
 			c.audit: true, "records are written": c.audit == ""} {
 			if strings.Contains(page, text) != want {
 				t.Errorf("%s: the page says %q: %t", name, text, !want)
@@ -63,7 +64,7 @@ func TestHealthForOperators(t *testing.T) {
 	}
 }
 
-// Whoever has memories in the database gets to them, also where no belief is drawn from them.
+// A person with memories in the database gets a link to them, even if no belief was drawn from one.
 func TestMemoriesAndBeliefsAreLinked(t *testing.T) {
 	table := func(name, columns string) *catalog.Relation {
 		relation := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: []string{"id"}}
@@ -91,14 +92,14 @@ func TestMemoriesAndBeliefsAreLinked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compiled, err := policy.Compile(doc, snap)
+		compiledPolicy, err := policy.Compile(doc, snap)
 		if err != nil {
 			t.Fatal(err)
 		}
-		db := &operations.Database{Name: "app", Privacy: &privacy.Service{}, Policy: func() *policy.Policy { return compiled }}
+		db := &operations.Database{Name: "app", Privacy: &privacy.Service{}, Policy: func() *policy.Policy { return compiledPolicy }}
 		s := operations.AdminService{Service: &operations.Service{Databases: map[string]*operations.Database{"app": db}}}
-		// The links are the same on every page, also on one that says that it is not for this person.
-		page := shown(t, s, identity.Caller{Name: "ada", Role: identity.Subject, Subject: "ada", Database: "app"}, "people")
+		// The navigation links are the same on every page, also on one that this person may not see.
+		page := renderPage(t, s, identity.Caller{Name: "ada", Role: identity.Subject, Subject: "ada", Database: "app"}, "people")
 		for path, want := range map[string]bool{"me/memories": c.memories, "me/general": c.beliefs} {
 			if strings.Contains(page, `href="`+Base+path+`"`) != want {
 				t.Errorf("a link to %s: %t, with the policy\n%s", path, !want, c.policy)

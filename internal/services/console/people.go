@@ -61,9 +61,9 @@ func (o *Console) showPeople(c *request) (answer, error) {
 	for _, s := range consent.Streams {
 		p.Streams = append(p.Streams, streamChoice{string(s), streamWords[s], f.Stream == s})
 	}
-	for _, one := range found.List {
-		l := personRow{ID: one.Subject, Handle: c.session.handleFor(one.Subject)}
-		for _, con := range one.Consents {
+	for _, person := range found.List {
+		l := personRow{ID: person.Subject, Handle: c.session.handleFor(person.Subject)}
+		for _, con := range person.Consents {
 			st := newConsentView(con, found.Now)
 			switch {
 			case l.MainConsent == nil && con.Grantee == consent.AnyGrantee && con.Scope == consent.AnyScope:
@@ -108,12 +108,12 @@ type pendingView struct {
 
 func (o *Console) showPending(c *request) (answer, error) {
 	c.aboutEverybody = true
-	all, err := o.Service.PendingPartnerships(c, c.caller)
+	tasks, err := o.Service.PendingPartnerships(c, c.caller)
 	if err != nil {
 		return answer{}, err
 	}
 	var list []pendingView
-	for _, t := range all {
+	for _, t := range tasks {
 		list = append(list, pendingView{t, c.session.handleFor(t.Subject)})
 	}
 	return answer{template: "pending", title: "Requests for a partnership",
@@ -137,8 +137,8 @@ func (o *Console) showPerson(c *request) (answer, error) {
 		return answer{}, consent.NewNotFound()
 	}
 	history, err := o.Service.History(c, c.caller, id)
-	var unknown *consent.NotFoundError
-	if err != nil && !errors.As(err, &unknown) {
+	var notFound *consent.NotFoundError
+	if err != nil && !errors.As(err, &notFound) {
 		return answer{}, err
 	}
 	slices.Reverse(history)

@@ -102,18 +102,18 @@ func (o *Console) missingPartProblem(part string, err error) *problemText {
 }
 
 func (o *Console) agentViews(c *request, subject string) ([]agentView, *problemText) {
-	all, err := o.Service.Visibility(c, c.caller, subject)
+	visibilities, err := o.Service.Visibility(c, c.caller, subject)
 	if err != nil {
 		return nil, o.missingPartProblem("consent.sight", err)
 	}
 	var out []agentView
-	for _, s := range all {
-		one := agentView{Visibility: s}
+	for _, s := range visibilities {
+		view := agentView{Visibility: s}
 		for _, t := range s.Tables {
-			one.Visible, one.Rows, one.Counted = one.Visible+t.Visible, one.Rows+t.Rows, one.Counted+t.Counted
-			one.Observed = one.Observed || t.Observed
+			view.Visible, view.Rows, view.Counted = view.Visible+t.Visible, view.Rows+t.Rows, view.Counted+t.Counted
+			view.Observed = view.Observed || t.Observed
 		}
-		out = append(out, one)
+		out = append(out, view)
 	}
 	slices.SortStableFunc(out, func(a, b agentView) int { return int(min(1, max(-1, b.Visible-a.Visible))) })
 	return out, nil
@@ -121,44 +121,44 @@ func (o *Console) agentViews(c *request, subject string) ([]agentView, *problemT
 
 // addConsents adds the person's consents to the page. The registry may not know the person.
 func (o *Console) addConsents(c *request, p *personView) error {
-	all, err := o.Service.Consents(c, c.caller, p.Subject)
-	var unknown *consent.NotFoundError
-	if err != nil && !errors.As(err, &unknown) {
+	consents, err := o.Service.Consents(c, c.caller, p.Subject)
+	var notFound *consent.NotFoundError
+	if err != nil && !errors.As(err, &notFound) {
 		return err
 	}
-	p.fillConsents(o.Now(), all)
+	p.fillConsents(o.Now(), consents)
 	return nil
 }
 
 // fillConsents adds the consents of the person.
-func (p *personView) fillConsents(now time.Time, all []operations.ConsentStatus) {
-	p.Known, p.Now = len(all) > 0, now
-	inForce := 0
-	for _, s := range all {
+func (p *personView) fillConsents(now time.Time, consents []operations.ConsentStatus) {
+	p.Known, p.Now = len(consents) > 0, now
+	activeCount := 0
+	for _, s := range consents {
 		st := newConsentView(s.Consent, s.Now)
 		st.Number, p.Now = s.Number, s.Now
 		if st.Active {
-			inForce++
+			activeCount++
 		}
 		if p.MainConsent == nil && s.Grantee == consent.AnyGrantee && s.Scope == consent.AnyScope {
-			lead := st
-			p.MainConsent = &lead
+			mainConsent := st
+			p.MainConsent = &mainConsent
 		}
 		p.Consents = append(p.Consents, st)
 	}
-	p.Active, p.SeveralActive = inForce > 0, inForce > 1
-	p.Counted = inForce == 1 && p.MainConsent != nil && p.MainConsent.Active &&
+	p.Active, p.SeveralActive = activeCount > 0, activeCount > 1
+	p.Counted = activeCount == 1 && p.MainConsent != nil && p.MainConsent.Active &&
 		p.MainConsent.Stream == consent.StreamAnonymous
 	var stream consent.Stream
-	pending := false
+	isPending := false
 	streamless := false
 	if p.MainConsent != nil {
 		if p.MainConsent.Active {
 			stream = p.MainConsent.Stream
 		}
-		pending, streamless = p.MainConsent.Pending, p.MainConsent.Streamless
+		isPending, streamless = p.MainConsent.Pending, p.MainConsent.Streamless
 	}
-	p.CanAskPartnership = !pending && !streamless && stream != consent.StreamPartnered
+	p.CanAskPartnership = !isPending && !streamless && stream != consent.StreamPartnered
 	p.CanReduce = stream == consent.StreamTemporary || stream == consent.StreamPartnered
 	p.CanBeTemporary = stream == consent.StreamPartnered
 }
@@ -182,13 +182,13 @@ func (o *Console) showOwnData(c *request) (answer, error) {
 
 func (o *Console) showHistory(c *request) (answer, error) {
 	p := personView{Subject: c.caller.Subject, Own: true}
-	all, err := o.Service.History(c, c.caller, p.Subject)
-	var unknown *consent.NotFoundError
-	if err != nil && !errors.As(err, &unknown) {
+	records, err := o.Service.History(c, c.caller, p.Subject)
+	var notFound *consent.NotFoundError
+	if err != nil && !errors.As(err, &notFound) {
 		return answer{}, err
 	}
-	slices.Reverse(all)
-	p.History = all
+	slices.Reverse(records)
+	p.History = records
 	return answer{template: "history", title: "Records of your consent", data: p}, nil
 }
 
@@ -205,8 +205,8 @@ const maxRetrievals = 100
 func (o *Console) showRetrievals(c *request) (answer, error) {
 	r, err := o.Service.Report(c, c.caller, access.ReportRequest{Interface: "console", MaxRetrievals: maxRetrievals,
 		OnlyDisplayed: true})
-	var unknown *consent.NotFoundError
-	if errors.As(err, &unknown) {
+	var notFound *consent.NotFoundError
+	if errors.As(err, &notFound) {
 		return answer{template: "seen", title: "Who has seen your data", data: retrievalsPage{}}, nil
 	}
 	if err != nil {
@@ -238,11 +238,11 @@ const giveAgainNote = " You can give it again below, with one click. The new con
 
 func (o *Console) withdrawConsent(c *request) (answer, error) {
 	if c.form.Get("all") != "" {
-		all, err := o.Service.Consents(c, c.caller, c.caller.Subject)
+		consents, err := o.Service.Consents(c, c.caller, c.caller.Subject)
 		if err != nil {
 			return answer{}, err
 		}
-		for _, s := range all {
+		for _, s := range consents {
 			if !s.IsActiveAt(s.Now) && !s.IsPendingAt(s.Now) {
 				continue
 			}
@@ -273,15 +273,15 @@ func (o *Console) withdrawConsent(c *request) (answer, error) {
 func (o *Console) giveConsentAgain(c *request) (answer, error) {
 	command := consent.Command{Action: consent.ActionGrant, Stream: consent.StreamTemporary}
 	key := consent.Command{Subject: c.caller.Subject, Grantee: c.form.Get("grantee"), Scope: c.form.Get("scope")}.Key()
-	all, err := o.Service.History(c, c.caller, c.caller.Subject)
-	var unknown *consent.NotFoundError
-	if err != nil && !errors.As(err, &unknown) {
+	records, err := o.Service.History(c, c.caller, c.caller.Subject)
+	var notFound *consent.NotFoundError
+	if err != nil && !errors.As(err, &notFound) {
 		return answer{}, err
 	}
 	var before *consent.Record
-	for i := range all {
-		if all[i].Key == key && all[i].State == consent.StateGiven {
-			before = &all[i]
+	for i := range records {
+		if records[i].Key == key && records[i].State == consent.StateGiven {
+			before = &records[i]
 		}
 	}
 	relationship := key.Grantee == consent.AnyGrantee && key.Scope == consent.AnyScope
@@ -313,12 +313,12 @@ func (o *Console) giveConsentAgain(c *request) (answer, error) {
 
 // reduceConsent changes the relationship to a stream that shows less to agents.
 func (o *Console) reduceConsent(c *request) (answer, error) {
-	to := consent.Stream(c.form.Get("to"))
-	if _, err := o.executeCommand(c, consent.Command{Action: consent.ActionDegrade, Stream: to}); err != nil {
+	stream := consent.Stream(c.form.Get("to"))
+	if _, err := o.executeCommand(c, consent.Command{Action: consent.ActionDegrade, Stream: stream}); err != nil {
 		return answer{}, err
 	}
 	text := "Agents see only what is essential. What the partnership has shown is hidden at once."
-	if to == consent.StreamAnonymous {
+	if stream == consent.StreamAnonymous {
 		text = "Agents no longer see your single data. New data are counted in statistics of groups only; older " +
 			"data become anonymous step by step, within 90 days."
 	}
@@ -355,11 +355,11 @@ func (o *Console) sendReport(c *request) (answer, error) {
 	}
 	var b bytes.Buffer
 	f := &attachment{name: "access-report.html", kind: "text/html; charset=utf-8"}
-	write := r.WriteHTML
+	writeReport := r.WriteHTML
 	if format == "json" {
-		f.name, f.kind, write = "access-report.json", "application/json", r.WriteJSON
+		f.name, f.kind, writeReport = "access-report.json", "application/json", r.WriteJSON
 	}
-	if err := write(&b); err != nil {
+	if err := writeReport(&b); err != nil {
 		return answer{}, err
 	}
 	f.body = b.Bytes()

@@ -64,9 +64,9 @@ func newSessions(now func() time.Time) *sessionStore {
 }
 
 // deriveKey derives a key or an id from the secret of a cookie. No derived value can be computed from another one.
-func deriveKey(secret []byte, use string) []byte {
+func deriveKey(secret []byte, purpose string) []byte {
 	m := hmac.New(sha256.New, secret)
-	m.Write([]byte("pgconsent console " + use))
+	m.Write([]byte("pgconsent console " + purpose))
 	return m.Sum(nil)
 }
 
@@ -109,7 +109,7 @@ func (o *sessionStore) begin(token string) (*session, string, error) {
 	return s, base64.RawURLEncoding.EncodeToString(secret), nil
 }
 
-// makeRoom ends sessions for which meant returns true until there is room for one more.
+// makeRoom ends sessions for which mayEnd returns true until one more session is allowed.
 func (o *sessionStore) makeRoom(mayEnd func(*session) bool, limit int) {
 	for {
 		n := 0

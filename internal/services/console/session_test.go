@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// verifier knows tokens until they are taken away.
+// verifier accepts the tokens that it contains; a test can remove them.
 type verifier map[string]identity.Caller
 
 func (v verifier) Verify(_ context.Context, token string) (identity.Caller, error) {
@@ -23,11 +23,11 @@ func (v verifier) Verify(_ context.Context, token string) (identity.Caller, erro
 
 func TestSessionsEnd(t *testing.T) {
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	all := newSessions(func() time.Time { return now })
+	sessions := newSessions(func() time.Time { return now })
 	v := verifier{"secret-token": {Name: "ada", Role: identity.Subject, Subject: "ada"}}
-	open := func(token string) []byte {
+	openSession := func(token string) []byte {
 		t.Helper()
-		_, value, err := all.begin(token)
+		_, value, err := sessions.begin(token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,40 +37,40 @@ func TestSessionsEnd(t *testing.T) {
 		}
 		return secret
 	}
-	secret := open("secret-token")
-	s := all.find(secret)
+	secret := openSession("secret-token")
+	s := sessions.find(secret)
 	if s == nil {
 		t.Fatal("there is no session")
 	}
 	if caller, err := s.verifyCaller(t.Context(), v, secret); err != nil || caller.Subject != "ada" {
 		t.Errorf("%+v %v", caller, err)
 	}
-	other := make([]byte, 32)
-	if all.find(other) != nil {
+	unknownSecret := make([]byte, 32)
+	if sessions.find(unknownSecret) != nil {
 		t.Error("an invented cookie opens a session")
 	}
-	if _, err := s.verifyCaller(t.Context(), v, other); err == nil {
+	if _, err := s.verifyCaller(t.Context(), v, unknownSecret); err == nil {
 		t.Error("the token opens with another cookie")
 	}
-	// Used again and again it lives for its longest, and no longer.
+	// A session that is used continuously ends after its maximum lifetime.
 	for range 32 {
 		now = now.Add(14 * time.Minute)
-		if all.find(secret) == nil {
+		if sessions.find(secret) == nil {
 			t.Fatalf("over at %v", now)
 		}
 	}
 	now = now.Add(33 * time.Minute)
-	if all.find(secret) != nil {
+	if sessions.find(secret) != nil {
 		t.Error("a session outlives its longest time")
 	}
-	secret = open("secret-token")
+	secret = openSession("secret-token")
 	now = now.Add(idleTimeout + time.Second)
-	if all.find(secret) != nil {
+	if sessions.find(secret) != nil {
 		t.Error("an idle session lives on")
 	}
-	// A token that turned into another role's, or was taken away, ends it.
-	secret = open("secret-token")
-	s = all.find(secret)
+	// A session ends if its token is removed, or becomes one of another role.
+	secret = openSession("secret-token")
+	s = sessions.find(secret)
 	v["secret-token"] = identity.Caller{Name: "chat", Role: identity.Agent, Agent: "chat"}
 	if _, err := s.verifyCaller(t.Context(), v, secret); err == nil {
 		t.Error("an agent's token goes on")
@@ -79,31 +79,31 @@ func TestSessionsEnd(t *testing.T) {
 	if _, err := s.verifyCaller(t.Context(), v, secret); err == nil {
 		t.Error("a token that was taken away goes on")
 	}
-	// There are not too many, of all and of one token, and the ones that were idle longest go.
-	first := open("of one")
+	// The number of sessions is limited, in all and per token. The sessions idle for longest are ended first.
+	first := openSession("of one")
 	for range maxSessionsPerToken + 5 {
 		now = now.Add(time.Millisecond)
-		open("of one")
+		openSession("of one")
 	}
-	if all.find(first) != nil {
+	if sessions.find(first) != nil {
 		t.Error("a token has any number of sessions")
 	}
 	for i := range maxSessions + 10 {
 		now = now.Add(time.Millisecond)
-		open(fmt.Sprint(i))
+		openSession(fmt.Sprint(i))
 	}
-	if n := len(all.bySecretHash); n > maxSessions {
+	if n := len(sessions.bySecretHash); n > maxSessions {
 		t.Errorf("%d sessions", n)
 	}
 }
 
 func TestHandlesAreOfOneSession(t *testing.T) {
-	all := newSessions(time.Now)
-	a, _, err := all.begin("a")
+	sessions := newSessions(time.Now)
+	a, _, err := sessions.begin("a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _, err := all.begin("b")
+	b, _, err := sessions.begin("b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestHandlesAreOfOneSession(t *testing.T) {
 	}
 }
 
-// Who guesses is slowed; who knows is not.
+// Login attempts with a wrong token are delayed; those with a right one are not.
 func TestLoginAttemptsAreSlowed(t *testing.T) {
 	now := time.Now()
 	tr := &loginLimiter{now: func() time.Time { return now }}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Text has a contrast of 4.5 at least in both themes, and the edges of what one uses 3.
+// In both themes the contrast of text is at least 4.5, and that of the edges of controls at least 3.
 func TestContrast(t *testing.T) {
 	text, err := files.ReadFile("console.css")
 	if err != nil {
@@ -24,9 +24,9 @@ func TestContrast(t *testing.T) {
 			colours[m[1]] = luminance(t, m[2])
 		}
 		for _, pair := range []struct {
-			on    string
-			least float64
-			what  []string
+			background  string
+			minContrast float64
+			selectors   []string
 		}{
 			{"paper", 4.5, []string{"ink", "quiet", "accent", "good", "bad", "note"}},
 			{"card", 4.5, []string{"ink", "quiet", "accent", "good", "bad", "note"}},
@@ -38,18 +38,18 @@ func TestContrast(t *testing.T) {
 			{"card", 3, []string{"edge", "focus"}},
 			{"paper", 3, []string{"edge", "focus"}},
 		} {
-			for _, name := range pair.what {
+			for _, name := range pair.selectors {
 				a, okA := colours[name]
-				b, okB := colours[pair.on]
-				if got := (math.Max(a, b) + .05) / (math.Min(a, b) + .05); !okA || !okB || got < pair.least {
-					t.Errorf("%s: %s on %s has %.2f, want %.1f", theme, name, pair.on, got, pair.least)
+				b, okB := colours[pair.background]
+				if got := (math.Max(a, b) + .05) / (math.Min(a, b) + .05); !okA || !okB || got < pair.minContrast {
+					t.Errorf("%s: %s on %s has %.2f, want %.1f", theme, name, pair.background, got, pair.minContrast)
 				}
 			}
 		}
 	}
-	// Colours are the variables', and nothing comes from elsewhere.
-	rest := regexp.MustCompile(`(?s):root \{.*?\}`).ReplaceAllString(string(text), "")
-	if m := regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|rgb\(|url\(|@import`).FindString(rest); m != "" {
+	// All colours are CSS variables, and the style sheet loads nothing from elsewhere.
+	withoutRoots := regexp.MustCompile(`(?s):root \{.*?\}`).ReplaceAllString(string(text), "")
+	if m := regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|rgb\(|url\(|@import`).FindString(withoutRoots); m != "" {
 		t.Errorf("the style has %q", m)
 	}
 }
@@ -60,30 +60,30 @@ func luminance(t *testing.T, hex string) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part := func(shift uint) float64 {
+	channel := func(shift uint) float64 {
 		c := float64(v>>shift&255) / 255
 		if c <= .03928 {
 			return c / 12.92
 		}
 		return math.Pow((c+.055)/1.055, 2.4)
 	}
-	return .2126*part(16) + .7152*part(8) + .0722*part(0)
+	return .2126*channel(16) + .7152*channel(8) + .0722*channel(0)
 }
 
-// No page has a script, a style of its own, or an address elsewhere.
+// No page contains a script, an inline style, or an address of another host.
 func TestPagesLoadNoOtherResources(t *testing.T) {
-	all, err := files.ReadDir("pages")
+	pageFiles, err := files.ReadDir("pages")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range all {
+	for _, f := range pageFiles {
 		text, err := files.ReadFile("pages/" + f.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, bad := range []string{"<script", "<style", "style=", "http://", "https://", "//", "method=\"get\"", " onclick"} {
-			if strings.Contains(string(text), bad) {
-				t.Errorf("%s has %q", f.Name(), bad)
+		for _, forbiddenText := range []string{"<script", "<style", "style=", "http://", "https://", "//", "method=\"get\"", " onclick"} {
+			if strings.Contains(string(text), forbiddenText) {
+				t.Errorf("%s has %q", f.Name(), forbiddenText)
 			}
 		}
 		if forms := strings.Count(string(text), "<form"); forms != strings.Count(string(text), `name="csrf"`) && f.Name() != "login.html" {

@@ -11,32 +11,32 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The pages of the worlds that are shipped, and of the example of the reminder, in a browser that runs no script:
-// whoever signs in gets by keyboard to everything that there is to press, sees where they are, and is answered.
+// In a browser without scripts, a person signs in to each of the shipped worlds, and to the reminder's example. The
+// keyboard alone reaches everything that can be pressed, the focus is visible, and each page answers.
 func TestWorldsInABrowser(t *testing.T) {
 	tier.All(t)
-	all := append(slices.Clone(world.List()), "../../../examples/air")
-	for i, name := range all {
+	worldNames := append(slices.Clone(world.List()), "../../../examples/air")
+	for i, name := range worldNames {
 		if tier.IsPicked(i, 4) {
 			t.Run(name, func(t *testing.T) {
-				if name == "kernle" { // which other tests have running: a server has one demo of a world
-					looksThrough(t, kernle.world(t, name), name)
+				if name == "kernle" { // other tests run it; a server can have only one demo of a world
+					checkPagesOfWorld(t, kernle.world(t, name), name)
 					return
 				}
-				looksThrough(t, demos.StartDemo(t, name), name)
+				checkPagesOfWorld(t, demos.StartDemo(t, name), name)
 			})
 		}
 	}
 }
 
-func looksThrough(t *testing.T, r *demo.RunningDemo, name string) {
+func checkPagesOfWorld(t *testing.T, r *demo.RunningDemo, name string) {
 	c := browser(t)
 	c.must("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 	roles := map[string]string{}
-	for who := range r.Access.Tokens {
-		role, _, _ := strings.Cut(who, ":")
-		if known, ok := roles[role]; !ok || who < known {
-			roles[role] = who
+	for tokenName := range r.Access.Tokens {
+		role, _, _ := strings.Cut(tokenName, ":")
+		if previousName, ok := roles[role]; !ok || tokenName < previousName {
+			roles[role] = tokenName
 		}
 	}
 	for _, role := range []string{"admin", "operator", "subject"} {
@@ -45,7 +45,7 @@ func looksThrough(t *testing.T, r *demo.RunningDemo, name string) {
 		}
 		c.size(360, 740, true)
 		c.open(r.Access.HTTP + "/console/")
-		c.focus("#token") // it has it by itself, when the page is ready
+		c.focus("#token") // it has autofocus, but perhaps not yet
 		c.write(r.Access.Tokens[roles[role]])
 		c.loading(func() { c.press("Enter") })
 		var pages []string
@@ -54,32 +54,32 @@ func looksThrough(t *testing.T, r *demo.RunningDemo, name string) {
 			t.Fatalf("%s is not signed in", role)
 		}
 		for _, page := range pages {
-			what := name + " " + role + " " + page[strings.Index(page, "/console/")+len("/console/"):]
+			description := name + " " + role + " " + page[strings.Index(page, "/console/")+len("/console/"):]
 			c.open(page)
 			var heading string
 			c.eval(`document.querySelector("h1").textContent`, &heading)
 			if heading == "Something went wrong" || heading == "This took too long" {
-				t.Errorf("%s: %s", what, heading)
+				t.Errorf("%s: %s", description, heading)
 			}
-			c.sound(t, what+" phone-dark")
-			c.shoot(what + " phone-dark")
+			c.sound(t, description+" phone-dark")
+			c.shoot(description + " phone-dark")
 			c.size(1280, 900, false)
-			c.sound(t, what+" desk-light")
-			c.shoot(what + " desk-light")
-			c.stops(t, what)
+			c.sound(t, description+" desk-light")
+			c.shoot(description + " desk-light")
+			c.stops(t, description)
 			c.size(360, 740, true)
 		}
 		if role == "admin" {
 			c.open(r.Access.HTTP + "/console/people")
-			var some int
-			c.eval(`document.querySelectorAll("tbody a").length`, &some)
-			if some > 0 {
+			var collapsedCount int
+			c.eval(`document.querySelectorAll("tbody a").length`, &collapsedCount)
+			if collapsedCount > 0 {
 				c.loading(func() { c.click("tbody a") })
 				c.sound(t, name+" a person")
 				c.shoot(name + " admin person phone-dark")
-				c.eval(`document.querySelectorAll("section[aria-labelledby=rows] button").length`, &some)
+				c.eval(`document.querySelectorAll("section[aria-labelledby=rows] button").length`, &collapsedCount)
 			}
-			if some > 0 {
+			if collapsedCount > 0 {
 				c.focus(`section[aria-labelledby=rows] button`)
 				c.loading(func() { c.press("Space") })
 				c.sound(t, name+" why")
@@ -88,9 +88,9 @@ func looksThrough(t *testing.T, r *demo.RunningDemo, name string) {
 		}
 		if role == "subject" {
 			c.open(r.Access.HTTP + "/console/me")
-			// What is folded is unfolded by a key.
-			var some int
-			if c.eval(`document.querySelectorAll("summary").length`, &some); some > 0 {
+			// A key opens what is collapsed.
+			var collapsedCount int
+			if c.eval(`document.querySelectorAll("summary").length`, &collapsedCount); collapsedCount > 0 {
 				for _, key := range []string{"Enter", "Space"} {
 					var before, after bool
 					c.focus("summary")
@@ -101,12 +101,13 @@ func looksThrough(t *testing.T, r *demo.RunningDemo, name string) {
 					}
 				}
 			}
-			if c.eval(`document.querySelectorAll("#withdraw").length`, &some); some > 0 {
+			if c.eval(`document.querySelectorAll("#withdraw").length`, &collapsedCount); collapsedCount > 0 {
 				c.focus("#withdraw")
 				c.loading(func() { c.press("Space") })
-				var told string
-				if c.eval(`document.querySelector("[role=status]").textContent`, &told); !strings.Contains(told, "Your consent is withdrawn") {
-					t.Errorf("%s: after the space bar: %q", name, told)
+				var visibleText string
+				if c.eval(`document.querySelector("[role=status]").textContent`, &visibleText); !strings.Contains(visibleText,
+					"Your consent is withdrawn") {
+					t.Errorf("%s: after the space bar: %q", name, visibleText)
 				}
 			}
 		}
@@ -115,15 +116,14 @@ func looksThrough(t *testing.T, r *demo.RunningDemo, name string) {
 	}
 }
 
-// focus gives something the focus, as tabbing to it would.
+// focus gives an element the focus, as tabbing to it does.
 func (c *chromium) focus(selector string) {
 	c.t.Helper()
 	c.eval(`document.querySelector("`+selector+`").focus()`, nil)
 }
 
-// stops tabs through a page: each thing that can be pressed is a stop, in the order of the page, and can be seen when
-// it has the focus.
-func (c *chromium) stops(t *testing.T, what string) {
+// stops tabs through a page. Each control is a stop, in the order of the page, and is visible when it has the focus.
+func (c *chromium) stops(t *testing.T, description string) {
 	t.Helper()
 	var want int
 	const tabStopsJS = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter(e =>
@@ -133,7 +133,7 @@ func (c *chromium) stops(t *testing.T, what string) {
 	var order []int
 	for range min(want, 60) {
 		c.press("Tab")
-		var at struct {
+		var focusedElement struct {
 			Index   int
 			What    string
 			Outline string
@@ -143,14 +143,14 @@ func (c *chromium) stops(t *testing.T, what string) {
 		c.eval(`(() => { const e = document.activeElement, s = getComputedStyle(e), r = e.getBoundingClientRect();
 				return {Index: `+tabStopsJS+`.indexOf(e), What: e.outerHTML.slice(0, 80),
 			Outline: s.outlineStyle, Width: parseFloat(s.outlineWidth), Seen: `+
-			`r.width > 0 && r.height > 0 && r.left >= 0 && r.top >= 0 && r.bottom <= innerHeight + 1}; })()`, &at)
-		if at.Index < 0 || at.Outline == "none" || at.Width < 2 || !at.Seen {
-			t.Errorf("%s: nobody sees where the focus is: %+v", what, at)
+			`r.width > 0 && r.height > 0 && r.left >= 0 && r.top >= 0 && r.bottom <= innerHeight + 1}; })()`, &focusedElement)
+		if focusedElement.Index < 0 || focusedElement.Outline == "none" || focusedElement.Width < 2 || !focusedElement.Seen {
+			t.Errorf("%s: nobody sees where the focus is: %+v", description, focusedElement)
 			return
 		}
-		order = append(order, at.Index)
+		order = append(order, focusedElement.Index)
 	}
 	if !slices.IsSorted(order) || len(slices.Compact(slices.Clone(order))) != len(order) {
-		t.Errorf("%s: the stops are %v", what, order)
+		t.Errorf("%s: the stops are %v", description, order)
 	}
 }

@@ -8,7 +8,7 @@ import (
 // UserTokenHeader is the header by which an agent shows the token of the user for whom it calls.
 const UserTokenHeader = "Pgconsent-Token"
 
-// userSeparator stands between an agent's token and that of a user. No header has it.
+// userSeparator separates an agent's token from that of a user. No header can contain it.
 const userSeparator = "\n"
 
 // Bearer returns the token of a request, if it has exactly one, and behind it that of a user for whom the caller acts:

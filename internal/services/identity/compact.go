@@ -25,18 +25,18 @@ func parseCompact(token string) (header, claims jsonObject, err error) {
 	if len(parts) != 3 {
 		return nil, nil, errors.New("it is not a signed token in compact form")
 	}
-	var read [3][]byte
+	var decoded [3][]byte
 	for i, part := range parts {
 		// The verifying library would skip line breaks.
-		if read[i], err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil ||
+		if decoded[i], err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil ||
 			strings.ContainsAny(part, "\r\n") || part == "" {
 			return nil, nil, errors.New("a part of it is not written as base64url is")
 		}
 	}
-	if header, err = parseObject(read[0]); err != nil {
+	if header, err = parseObject(decoded[0]); err != nil {
 		return nil, nil, fmt.Errorf("its header: %w", err)
 	}
-	if claims, err = parseObject(read[1]); err != nil {
+	if claims, err = parseObject(decoded[1]); err != nil {
 		return nil, nil, fmt.Errorf("its claims: %w", err)
 	}
 	return header, claims, nil
@@ -67,14 +67,14 @@ func (o jsonObject) stringMember(name string) (string, error) {
 
 // signatureAlgorithm returns the algorithm that the header names. Keys are found by their ids only: keys in the header,
 // and addresses of keys, are ignored.
-func (o jsonObject) signatureAlgorithm(allowed []string) (jwa.SignatureAlgorithm, error) {
+func (o jsonObject) signatureAlgorithm(allowedAlgorithms []string) (jwa.SignatureAlgorithm, error) {
 	for _, name := range []string{"crit", "b64"} {
 		if _, exists := o[name]; exists {
 			return jwa.NoSignature(), errors.New("its header asks for what is not understood here")
 		}
 	}
 	name, err := o.stringMember("alg")
-	if err != nil || !slices.Contains(allowed, name) {
+	if err != nil || !slices.Contains(allowedAlgorithms, name) {
 		return jwa.NoSignature(), errors.New("it is signed by an algorithm that is not taken")
 	}
 	algorithm, ok := jwa.LookupSignatureAlgorithm(name)

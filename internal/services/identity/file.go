@@ -172,28 +172,28 @@ func AddToken(path string, cfg *config.Config, t Token, replace bool) error {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%v",
 			err).WithHint("The configuration is %s.", cfg.Path)
 	}
-	return updateFile(path, func(all []Token) ([]Token, error) {
-		i := slices.IndexFunc(all, func(o Token) bool { return o.Name == t.Name })
+	return updateFile(path, func(tokens []Token) ([]Token, error) {
+		i := slices.IndexFunc(tokens, func(o Token) bool { return o.Name == t.Name })
 		if i < 0 {
-			return append(all, t), nil
+			return append(tokens, t), nil
 		}
-		if !all[i].Disabled && !replace {
+		if !tokens[i].Disabled && !replace {
 			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity,
 				"there is already a token called %s", t.Name).
 				WithHint("pgconsent token revoke %s first, or --replace: the old one is then no longer valid.", t.Name)
 		}
-		all[i] = t
-		return all, nil
+		tokens[i] = t
+		return tokens, nil
 	})
 }
 
 // RevokeToken disables a token. Its entry stays, since records may have its name.
 func RevokeToken(path, name string) error {
-	return updateFile(path, func(all []Token) ([]Token, error) {
-		for i := range all {
-			if all[i].Name == name {
-				all[i].Disabled = true
-				return all, nil
+	return updateFile(path, func(tokens []Token) ([]Token, error) {
+		for i := range tokens {
+			if tokens[i].Name == name {
+				tokens[i].Disabled = true
+				return tokens, nil
 			}
 		}
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%s has no token called %q", path, name).
@@ -204,13 +204,13 @@ func RevokeToken(path, name string) error {
 // updateFile replaces the entries of a tokens file by what change makes of them.
 func updateFile(path string, change func([]Token) ([]Token, error)) error {
 	return config.UpdateSecret(path, func() ([]byte, error) {
-		all, err := ReadTokens(path)
+		tokens, err := ReadTokens(path)
 		if err == nil {
-			all, err = change(all)
+			tokens, err = change(tokens)
 		}
 		if err != nil {
 			return nil, err
 		}
-		return yaml.Marshal(tokensFile{Tokens: all})
+		return yaml.Marshal(tokensFile{Tokens: tokens})
 	})
 }

@@ -20,24 +20,24 @@ var algorithmCurves = map[string]string{"ES256": "P-256", "ES384": "P-384", "ES5
 // checkKey checks that a key is one for the algorithm. If a public key were taken for a shared secret, anybody could
 // sign.
 func checkKey(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
-	if _, unknown := key.(jwk.UnsupportedKey); unknown {
+	if _, isUnsupported := key.(jwk.UnsupportedKey); isUnsupported {
 		return errors.New("its key cannot be read")
 	}
-	if use, ok := key.KeyUsage(); ok && use != "sig" {
+	if keyUse, ok := key.KeyUsage(); ok && keyUse != "sig" {
 		return errors.New("its key is not for signatures")
 	}
-	if all, ok := key.KeyOps(); ok && !slices.Contains(all, jwk.KeyOpVerify) {
+	if operations, ok := key.KeyOps(); ok && !slices.Contains(operations, jwk.KeyOpVerify) {
 		return errors.New("its key is not to verify by")
 	}
 	if alg, ok := key.Algorithm(); ok && alg.String() != algorithm.String() {
 		return errors.New("its key is for another algorithm")
 	}
-	var raw any
-	if err := jwk.Export(key, &raw); err != nil {
+	var publicKey any
+	if err := jwk.Export(key, &publicKey); err != nil {
 		return errors.New("its key cannot be read")
 	}
 	kind := algorithm.String()[:2]
-	switch public := raw.(type) {
+	switch public := publicKey.(type) {
 	case *rsa.PublicKey:
 		if kind != "RS" && kind != "PS" {
 			break

@@ -31,11 +31,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Tokens that are made by hand, byte by byte, as somebody would who wants to be somebody else.
+// These tests build tokens byte by byte, as an attacker would who wants to be somebody else.
 
 func encoded(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
-// signer signs the two parts of a token.
+// signer returns the signature for the first two parts of a token.
 type signer func(text string) []byte
 
 func signed(header, claims string, sign signer) string {
@@ -78,8 +78,8 @@ func byHMAC(secret []byte) signer {
 
 func unsigned(string) []byte { return nil }
 
-// keyOf is a public key as a provider publishes it.
-func keyOf(id string, public any, more string) string {
+// keyOf returns a public key in the JWK form in which a provider publishes it.
+func keyOf(id string, public any, extraMembers string) string {
 	b := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
 	out := ""
 	switch k := public.(type) {
@@ -98,10 +98,10 @@ func keyOf(id string, public any, more string) string {
 	if id != "" {
 		out += fmt.Sprintf(`,"kid":%q`, id)
 	}
-	return out + more + "}"
+	return out + extraMembers + "}"
 }
 
-// forger has the keys of a provider, and a clock.
+// forger has the private keys of a provider, and a clock.
 type forger struct {
 	*testing.T
 	v      *JWT
@@ -128,76 +128,76 @@ func newForger(t *testing.T) *forger {
 	return f
 }
 
-// publish changes the provider's keys, for a verifier that has read none.
-func (f *forger) publish(all ...string) {
+// publish changes the provider's public keys, and starts a verifier that has not read any.
+func (f *forger) publish(keys ...string) {
 	f.Helper()
-	if err := os.WriteFile(f.path, []byte(`{"keys":[`+strings.Join(all, ",")+`]}`), 0o644); err != nil {
+	if err := os.WriteFile(f.path, []byte(`{"keys":[`+strings.Join(keys, ",")+`]}`), 0o644); err != nil {
 		f.Fatal(err)
 	}
 	f.v = NewJWT(func() *config.Config { return f.config })
 	f.v.now = func() time.Time { return f.now }
 }
 
-// claims are those of an agent's token, with some put in front.
-func (f *forger) claims(more string) string {
+// claims returns the claims of an agent's token, with more claims in front.
+func (f *forger) claims(extraClaims string) string {
 	return fmt.Sprintf(
 		`{%s"iss":"https://id.test","aud":"pgconsent","sub":"alice","role":"agent","agent":"robot","uid":"u1","exp":%d,"iat":%d}`,
-		more, f.now.Unix()+300, f.now.Unix())
+		extraClaims, f.now.Unix()+300, f.now.Unix())
 }
 
-// replaced are the same with a claim of other text.
+// replaced returns the same claims with another value for one of them.
 func (f *forger) replaced(claim, value string) string {
 	f.Helper()
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(f.claims("")), &all); err != nil {
+	var claimsByName map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(f.claims("")), &claimsByName); err != nil {
 		f.Fatal(err)
 	}
-	all[claim] = json.RawMessage(value)
-	text, err := json.Marshal(all)
+	claimsByName[claim] = json.RawMessage(value)
+	text, err := json.Marshal(claimsByName)
 	if err != nil {
 		f.Fatal(err)
 	}
 	return string(text)
 }
 
-// takes and refuses are what becomes of a token, as a bearer and as a password.
-func (f *forger) takes(what, token string) Caller {
+// takes and refuses check that a token is accepted or refused, as a bearer token and as a password.
+func (f *forger) takes(description, token string) Caller {
 	f.Helper()
 	c, err := f.v.Verify(f.Context(), token)
 	if err != nil {
-		f.Errorf("%s: refused: %v", what, cause(err))
+		f.Errorf("%s: refused: %v", description, cause(err))
 	}
 	return c
 }
 
-func (f *forger) refuses(what, token string) {
+func (f *forger) refuses(description, token string) {
 	f.Helper()
 	caller, err := f.v.Verify(f.Context(), token)
 	var e *sqlstate.Error
 	if !errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization ||
 		e.Message != NewRefusal(nil).(*sqlstate.Error).Message || caller.Role != "" || caller.Claims != nil {
-		f.Errorf("%s: %+v, %v", what, caller, err)
+		f.Errorf("%s: %+v, %v", description, caller, err)
 		return
 	}
 	if claims, until, err := f.v.VerifyAgent(f.Context(), token, "robot", "app"); err == nil || claims != nil {
-		f.Errorf("%s as a password: %v until %v", what, claims, until)
+		f.Errorf("%s as a password: %v until %v", description, claims, until)
 	}
-	// The log has the cause, and of the token nothing.
+	// The log contains the cause, and no part of the token.
 	reason := cause(err)
-	for _, part := range append(strings.Split(token, "."), "alice", "u1", "mallory") {
-		if len(part) > 1 && strings.Contains(reason, part) {
-			f.Errorf("%s: the log is told %q", what, reason)
+	for _, tokenPart := range append(strings.Split(token, "."), "alice", "u1", "mallory") {
+		if len(tokenPart) > 1 && strings.Contains(reason, tokenPart) {
+			f.Errorf("%s: the log is told %q", description, reason)
 		}
 	}
 }
 
 func cause(err error) string {
 	for {
-		next, ok := err.(interface{ Unwrap() error })
-		if !ok || next.Unwrap() == nil {
+		wrapper, ok := err.(interface{ Unwrap() error })
+		if !ok || wrapper.Unwrap() == nil {
 			return err.Error()
 		}
-		err = next.Unwrap()
+		err = wrapper.Unwrap()
 	}
 }
 
@@ -208,9 +208,9 @@ const (
 
 func TestForgedSignatures(t *testing.T) {
 	f := newForger(t)
-	good := f.takes("RSA", signed(headerRSA, f.claims(""), byRSA(f.rsa)))
-	if good.Agent != "robot" || good.Claims["user"] != "u1" {
-		t.Fatalf("%+v", good)
+	caller := f.takes("RSA", signed(headerRSA, f.claims(""), byRSA(f.rsa)))
+	if caller.Agent != "robot" || caller.Claims["user"] != "u1" {
+		t.Fatalf("%+v", caller)
 	}
 	f.takes("EC", signed(headerEC, f.claims(""), byEC(f.ec, sha256Of)))
 	f.takes("several audiences", signed(headerEC, f.replaced("aud", `["x","pgconsent"]`), byEC(f.ec, sha256Of)))
@@ -223,9 +223,9 @@ func TestForgedSignatures(t *testing.T) {
 		"PKCS 1": x509.MarshalPKCS1PublicKey(&f.rsa.PublicKey), "DER": der, "PEM": pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}),
 		"the modulus": f.rsa.N.Bytes(), "the JWK": []byte(keyOf("r", &f.rsa.PublicKey, "")), "nothing": nil,
 	}
-	for what, secret := range secrets {
+	for description, secret := range secrets {
 		for _, kid := range []string{`,"kid":"r"`, `,"kid":"e"`, ``} {
-			f.refuses("HS256 with "+what, signed(`{"alg":"HS256"`+kid+`}`, f.claims(""), byHMAC(secret)))
+			f.refuses("HS256 with "+description, signed(`{"alg":"HS256"`+kid+`}`, f.claims(""), byHMAC(secret)))
 		}
 	}
 	for _, alg := range []string{`"none"`, `"None"`, `"NONE"`, `"nOnE"`, `""`, `null`, `0`, `["RS256"]`, `"HS256"`,
@@ -234,29 +234,29 @@ func TestForgedSignatures(t *testing.T) {
 			f.refuses("alg "+alg, signed(`{"alg":`+alg+`,"kid":"r"}`, f.claims(""), sign))
 		}
 	}
-	// What is signed as it should be, by an algorithm that the configuration does not name.
-	for _, named := range f.config.JWT.Algorithms {
-		f.config.JWT.Algorithms = []string{named}
+	// A valid signature by an algorithm that the configuration does not name is refused.
+	for _, algorithm := range f.config.JWT.Algorithms {
+		f.config.JWT.Algorithms = []string{algorithm}
 		for alg, token := range map[string]string{
 			"RS256": signed(headerRSA, f.claims(""), byRSA(f.rsa)), "ES256": signed(headerEC, f.claims(""), byEC(f.ec, sha256Of))} {
-			if alg == named {
+			if alg == algorithm {
 				f.takes(alg+", the only one", token)
 			} else {
-				f.refuses(alg+" where "+named+" is named", token)
+				f.refuses(alg+" where "+algorithm+" is named", token)
 			}
 		}
 	}
 	f.config.JWT.Algorithms = []string{"RS256", "ES256", "ES384", "EdDSA"}
 
-	other, err := rsa.GenerateKey(rand.Reader, 2048)
+	otherKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs := byRSA(other)
-	brought := keyOf("r", &other.PublicKey, "")
-	for what, header := range map[string]string{
-		"a foreign key": headerRSA, "an embedded key": `{"alg":"RS256","kid":"r","jwk":` + brought +
-			`}`, "an embedded key alone": `{"alg":"RS256","jwk":` + brought + `}`,
+	signByOtherKey := byRSA(otherKey)
+	headerWithKey := keyOf("r", &otherKey.PublicKey, "")
+	for description, header := range map[string]string{
+		"a foreign key": headerRSA, "an embedded key": `{"alg":"RS256","kid":"r","jwk":` + headerWithKey +
+			`}`, "an embedded key alone": `{"alg":"RS256","jwk":` + headerWithKey + `}`,
 		"an address of keys":          `{"alg":"RS256","kid":"r","jku":"https://evil.test/keys"}`,
 		"an address of a certificate": `{"alg":"RS256","kid":"r","x5u":"https://evil.test/c.pem"}`,
 		"a certificate":               `{"alg":"RS256","kid":"r","x5c":["MIIB"],"x5t":"abc"}`, "the other's algorithm": `{"alg":"RS256","kid":"e"}`,
@@ -266,14 +266,14 @@ func TestForgedSignatures(t *testing.T) {
 		"a list": `{"alg":"RS256","kid":["r"]}`, "null": `{"alg":"RS256","kid":null}`, "another case": `{"alg":"RS256","kid":"R"}`,
 		"a longer id": `{"alg":"RS256","kid":"r\u0000"}`, "a very long id": `{"alg":"RS256","kid":"` + strings.Repeat("r", 4000) + `"}`,
 	} {
-		f.refuses(what, signed(header, f.claims(""), theirs))
-		if strings.HasPrefix(header, `{"alg":"RS256","kid":"r"`) { // what a header brings is not looked at: the provider's own signature counts
-			f.takes(what+", signed by the provider", signed(header, f.claims(""), byRSA(f.rsa)))
+		f.refuses(description, signed(header, f.claims(""), signByOtherKey))
+		if strings.HasPrefix(header, `{"alg":"RS256","kid":"r"`) { // other members of a header are ignored, so the provider's own signature is valid
+			f.takes(description+", signed by the provider", signed(header, f.claims(""), byRSA(f.rsa)))
 		} else {
-			f.refuses(what+", signed by the provider", signed(header, f.claims(""), byRSA(f.rsa)))
+			f.refuses(description+", signed by the provider", signed(header, f.claims(""), byRSA(f.rsa)))
 		}
 	}
-	for what, header := range map[string]string{
+	for description, header := range map[string]string{
 		"crit":            `{"alg":"RS256","kid":"r","crit":["exp"],"exp":1}`,
 		"crit of nothing": `{"alg":"RS256","kid":"r","crit":[]}`,
 		"crit null":       `{"alg":"RS256","kid":"r","crit":null}`, "crit b64": `{"alg":"RS256","kid":"r","crit":["b64"],"b64":true}`,
@@ -284,9 +284,9 @@ func TestForgedSignatures(t *testing.T) {
 		"a BOM": "\ufeff" + headerRSA, "not UTF-8": `{"alg":"RS256","kid":"r","x":"` +
 			"\xff" + `"}`, "deep": `{"alg":"RS256","kid":"r","x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`,
 	} {
-		f.refuses(what, signed(header, f.claims(""), byRSA(f.rsa)))
+		f.refuses(description, signed(header, f.claims(""), byRSA(f.rsa)))
 	}
-	// Signatures that are none.
+	// Invalid signatures.
 	zeros := func(n int) signer { return func(string) []byte { return make([]byte, n) } }
 	for n, header := range map[int]string{0: headerEC, 1: headerEC, 63: headerEC, 64: headerEC, 65: headerEC,
 		132: headerEC, 256: headerRSA, 255: headerRSA, 257: headerRSA} {
@@ -303,24 +303,25 @@ func TestForgedSignatures(t *testing.T) {
 
 func quoted(s string) string { b, _ := json.Marshal(s); return string(b) }
 
-// A token is written in one way.
+// A token has only one valid spelling.
 func TestOtherSpellingsOfTokens(t *testing.T) {
 	f := newForger(t)
 	token := signed(headerRSA, f.claims(""), byRSA(f.rsa))
 	parts := strings.Split(token, ".")
 	f.takes("as it is", token)
-	last := parts[2][len(parts[2])-1]
+	lastCharacter := parts[2][len(parts[2])-1]
 	alphabet := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	next := string(alphabet[strings.IndexByte(alphabet, last)|1]) // 256 bytes leave four bits that mean nothing
-	raw, err := base64.RawURLEncoding.DecodeString(parts[2])
+	nextCharacter := string(alphabet[strings.IndexByte(alphabet, lastCharacter)|1]) // the last four bits of 256 bytes in base64 carry no data
+	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, other := range map[string]string{
+	for description, otherSpelling := range map[string]string{
 		"padding": parts[0] + "." + parts[1] + "." + parts[2] + "==", "padding in front": parts[0] + "==." +
-			parts[1] + "." + parts[2], "the standard alphabet": parts[0] + "." + parts[1] + "." + base64.RawStdEncoding.EncodeToString(raw) + "+",
+			parts[1] + "." + parts[2], "the standard alphabet": parts[0] + "." + parts[1] + "." +
+			base64.RawStdEncoding.EncodeToString(signature) + "+",
 		"bits that mean nothing": parts[0] + "." + parts[1] + "." + parts[2][:len(parts[2])-1] +
-			next, "a line break": parts[0] + "." + parts[1] + "." + parts[2][:9] + "\n" +
+			nextCharacter, "a line break": parts[0] + "." + parts[1] + "." + parts[2][:9] + "\n" +
 			parts[2][9:], "a line break in the claims": parts[0] + "." + parts[1][:9] + "\r\n" + parts[1][9:] + "." + parts[2],
 		"a space": token[:9] + " " + token[9:], "a space behind": token + " ", "a line break behind": token +
 			"\n", "another part": token + "." + parts[2], "an empty part": token +
@@ -330,20 +331,23 @@ func TestOtherSpellingsOfTokens(t *testing.T) {
 		"huge": parts[0] + "." + strings.Repeat("A", 1<<20) +
 			"." + parts[2], "within another": signed(`{"alg":"RS256","kid":"r","cty":"JWT"}`, token, byRSA(f.rsa)),
 	} {
-		f.refuses(what, other)
+		f.refuses(description, otherSpelling)
 	}
 }
 
 func TestForgedClaims(t *testing.T) {
 	f := newForger(t)
-	refuses := func(what, claims string) { t.Helper(); f.refuses(what, signed(headerRSA, claims, byRSA(f.rsa))) }
-	takes := func(what, claims string) Caller {
+	checkRefused := func(description, claims string) {
 		t.Helper()
-		return f.takes(what, signed(headerRSA, claims, byRSA(f.rsa)))
+		f.refuses(description, signed(headerRSA, claims, byRSA(f.rsa)))
 	}
-	for what, more := range map[string]string{"role": `"role":"subject",`, "sub": `"sub":"mallory",`,
+	takes := func(description, claims string) Caller {
+		t.Helper()
+		return f.takes(description, signed(headerRSA, claims, byRSA(f.rsa)))
+	}
+	for description, extraClaims := range map[string]string{"role": `"role":"subject",`, "sub": `"sub":"mallory",`,
 		"exp": `"exp":9999999999,`, "uid": `"uid":"u2",`, "uid, escaped": `"\u0075id":"u2",`, "within": `"x":{"a":1,"a":2},`} {
-		refuses(what+" twice", f.claims(more))
+		checkRefused(description+" twice", f.claims(extraClaims))
 	}
 	for claim, values := range map[string][]string{
 		"iss":      {`"https://evil.test"`, `["https://id.test"]`, `null`, `1`, `"https://id.test/"`, `"HTTPS://ID.TEST"`, `""`},
@@ -359,14 +363,14 @@ func TestForgedClaims(t *testing.T) {
 		"iat": {`null`, `"0"`, fmt.Sprint(f.now.Unix() + 61), `[]`},
 	} {
 		for _, value := range values {
-			refuses(claim+" "+value, f.replaced(claim, value))
+			checkRefused(claim+" "+value, f.replaced(claim, value))
 		}
 	}
-	refuses("another case of exp", strings.Replace(f.claims(""), `"exp"`, `"EXP"`, 1))
-	refuses("a list", `[`+f.claims("")+`]`)
-	refuses("a text", quoted(f.claims("")))
-	refuses("nothing", `null`)
-	refuses("no claims", `{}`)
+	checkRefused("another case of exp", strings.Replace(f.claims(""), `"exp"`, `"EXP"`, 1))
+	checkRefused("a list", `[`+f.claims("")+`]`)
+	checkRefused("a text", quoted(f.claims("")))
+	checkRefused("nothing", `null`)
+	checkRefused("no claims", `{}`)
 	for _, value := range []string{`9007199254740993`, `"9007199254740993"`, `-9007199254740993`, `123456789012345678901234567890`} {
 		if got := takes("a long number", f.replaced("uid", value)); got.Claims["user"] != strings.Trim(value, `"`) {
 			t.Errorf("%s is read as %s", value, got.Claims["user"])
@@ -376,8 +380,8 @@ func TestForgedClaims(t *testing.T) {
 		t.Errorf("a list is read as %s", got.Claims["categories"])
 	}
 
-	// To the second, with the skew of a minute.
-	at := func(shift time.Duration, claims string) string {
+	// Times are checked to the second, with a tolerance of a minute.
+	claimsAt := func(shift time.Duration, claims string) string {
 		t.Helper()
 		startedAt := f.now
 		defer func() { f.now = startedAt }()
@@ -387,27 +391,28 @@ func TestForgedClaims(t *testing.T) {
 		}
 		return "taken"
 	}
-	expires := f.claims("") // in 300 seconds
-	begins := f.replaced("nbf", fmt.Sprint(f.now.Unix()+600))
-	begins = strings.Replace(begins, fmt.Sprint(f.now.Unix()+300), fmt.Sprint(f.now.Unix()+9000), 1)
-	for _, one := range []struct {
+	expires := f.claims("") // they expire in 300 seconds
+	claimsWithNotBefore := f.replaced("nbf", fmt.Sprint(f.now.Unix()+600))
+	claimsWithNotBefore = strings.Replace(claimsWithNotBefore, fmt.Sprint(f.now.Unix()+300), fmt.Sprint(f.now.Unix()+9000), 1)
+	for _, timeCase := range []struct {
 		shift  time.Duration
 		claims string
 		want   string
 	}{
 		{359 * time.Second, expires, "taken"}, {360 * time.Second, expires, "refused"}, {361 * time.Second, expires, "refused"},
-		{539 * time.Second, begins, "refused"}, {540 * time.Second, begins, "taken"}, {541 * time.Second, begins, "taken"},
+		{539 * time.Second, claimsWithNotBefore, "refused"}, {540 * time.Second, claimsWithNotBefore, "taken"}, {541 * time.Second,
+			claimsWithNotBefore, "taken"},
 	} {
-		if got := at(one.shift, one.claims); got != one.want {
-			t.Errorf("after %v: %s, want %s", one.shift, got, one.want)
+		if got := claimsAt(timeCase.shift, timeCase.claims); got != timeCase.want {
+			t.Errorf("after %v: %s, want %s", timeCase.shift, got, timeCase.want)
 		}
 	}
 }
 
-// Keys that are too weak, of the wrong kind, or not to be told apart.
+// Keys of a provider that are too weak, of the wrong type, or ambiguous are not used.
 func TestKeysOfAProvider(t *testing.T) {
 	f := newForger(t)
-	short, err := rsa.GenerateKey(rand.Reader, 1024)
+	shortKey, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +420,7 @@ func TestKeysOfAProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wide, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	wideKey, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,16 +429,16 @@ func TestKeysOfAProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	claims := f.claims("")
-	one, two := keyOf("k", &f.rsa.PublicKey, ""), keyOf("k", &second.PublicKey, "")
+	firstKey, secondKey := keyOf("k", &f.rsa.PublicKey, ""), keyOf("k", &second.PublicKey, "")
 	header := func(alg string) string { return `{"alg":"` + alg + `","kid":"k"}` }
-	mine := signed(header("RS256"), claims, byRSA(f.rsa))
+	signedToken := signed(header("RS256"), claims, byRSA(f.rsa))
 
-	f.publish(keyOf("k", &short.PublicKey, ""))
-	f.refuses("a short key", signed(header("RS256"), claims, byRSA(short)))
-	f.publish(keyOf("k", &wide.PublicKey, ""))
-	f.refuses("ES256 by P-384", signed(header("ES256"), claims, byEC(wide, sha256Of)))
-	f.refuses("ES256 by P-384, and its sum", signed(header("ES256"), claims, byEC(wide, sha384Of)))
-	f.takes("ES384", signed(header("ES384"), claims, byEC(wide, sha384Of)))
+	f.publish(keyOf("k", &shortKey.PublicKey, ""))
+	f.refuses("a short key", signed(header("RS256"), claims, byRSA(shortKey)))
+	f.publish(keyOf("k", &wideKey.PublicKey, ""))
+	f.refuses("ES256 by P-384", signed(header("ES256"), claims, byEC(wideKey, sha256Of)))
+	f.refuses("ES256 by P-384, and its sum", signed(header("ES256"), claims, byEC(wideKey, sha384Of)))
+	f.takes("ES384", signed(header("ES384"), claims, byEC(wideKey, sha384Of)))
 	f.publish(keyOf("k", &f.ec.PublicKey, ""))
 	f.refuses("ES384 by P-256", signed(header("ES384"), claims, byEC(f.ec, sha384Of)))
 	f.publish(keyOf("k", public, ""))
@@ -443,33 +448,34 @@ func TestKeysOfAProvider(t *testing.T) {
 	f.publish(strings.Replace(keyOf("k", public, ""), "Ed25519", "X25519", 1))
 	f.refuses("a key to agree by", signed(header("EdDSA"), claims, byEd))
 
-	// Two of one id that could both be meant; of several kinds it is plain.
-	f.publish(one, two)
-	f.refuses("one of two", mine)
+	// Two keys with the same id are refused if both could verify the token. If their types differ, the right one is
+	// used.
+	f.publish(firstKey, secondKey)
+	f.refuses("one of two", signedToken)
 	f.refuses("the other of two", signed(header("RS256"), claims, byRSA(second)))
-	f.publish(one, keyOf("k", &f.ec.PublicKey, ""))
-	f.takes("RSA beside EC", mine)
+	f.publish(firstKey, keyOf("k", &f.ec.PublicKey, ""))
+	f.takes("RSA beside EC", signedToken)
 	f.takes("EC beside RSA", signed(header("ES256"), claims, byEC(f.ec, sha256Of)))
-	f.publish(one, strings.Replace(two, `"kid":"k"`, `"kid":"l"`, 1))
+	f.publish(firstKey, strings.Replace(secondKey, `"kid":"k"`, `"kid":"l"`, 1))
 	f.refuses("no kid, two keys", signed(`{"alg":"RS256"}`, claims, byRSA(f.rsa)))
-	f.takes("kid, two keys", mine)
+	f.takes("kid, two keys", signedToken)
 	f.publish(keyOf("", &f.rsa.PublicKey, ""))
 	f.takes("no kid, one key", signed(`{"alg":"RS256"}`, claims, byRSA(f.rsa)))
-	f.refuses("a kid, a key without", mine)
+	f.refuses("a kid, a key without", signedToken)
 
-	// What keys say that they are for.
-	for more, taken := range map[string]bool{
+	// A key is used only if its declared purpose allows verification.
+	for extraMembers, isAccepted := range map[string]bool{
 		`,"use":"sig"`: true, `,"use":"enc"`: false, `,"alg":"RS256"`: true, `,"alg":"RS512"`: false,
 		`,"alg":"RSA-OAEP"`: false, `,"key_ops":["verify"]`: true, `,"key_ops":["encrypt"]`: false, `,"x5u":"https://evil.test"`: true,
 	} {
-		f.publish(keyOf("k", &f.rsa.PublicKey, more))
-		if taken {
-			f.takes(more, mine)
+		f.publish(keyOf("k", &f.rsa.PublicKey, extraMembers))
+		if isAccepted {
+			f.takes(extraMembers, signedToken)
 		} else {
-			f.refuses(more, mine)
+			f.refuses(extraMembers, signedToken)
 		}
 	}
-	// A secret, a private key, and kinds that nobody here knows, which leave the others what they are.
+	// A secret, a private key or a key of an unknown type is ignored. The other keys still work.
 	f.publish(`{"kty":"oct","kid":"k","k":"` + encoded("secret") + `"}`)
 	f.refuses("a secret", signed(header("HS256"), claims, byHMAC([]byte("secret"))))
 	d, err := f.ec.Bytes()
@@ -479,100 +485,100 @@ func TestKeysOfAProvider(t *testing.T) {
 	f.publish(keyOf("k", &f.ec.PublicKey, `,"d":"`+base64.RawURLEncoding.EncodeToString(d)+`"`))
 	f.refuses("a private key", signed(header("ES256"), claims, byEC(f.ec, sha256Of)))
 	f.publish(`{"kty":"AKP","alg":"ML-DSA-99","kid":"x","pub":"AAAA"}`,
-		`{"kty":"EC","crv":"P-999","kid":"y","x":"AA","y":"AA"}`, `{"kty":"RSA","kid":"z"}`, one)
-	f.takes("beside unknown ones", mine)
+		`{"kty":"EC","crv":"P-999","kid":"y","x":"AA","y":"AA"}`, `{"kty":"RSA","kid":"z"}`, firstKey)
+	f.takes("beside unknown ones", signedToken)
 	f.refuses("an unknown one", signed(`{"alg":"RS256","kid":"z"}`, claims, byRSA(f.rsa)))
-	for what, text := range map[string]string{"none": `{"keys":[]}`, "null": `{"keys":null}`, "HTML": `<html>`,
-		"nothing": ``, "an object": `{}`, "a list": `[` + one + `]`, "cut": `{"keys":[` +
-			one, "a point that is not on the curve": `{"keys":[{"kty":"EC","crv":"P-256","kid":"k","x":"AQ","y":"AQ"}]}`} {
-		f.publish(one)
+	for description, text := range map[string]string{"none": `{"keys":[]}`, "null": `{"keys":null}`, "HTML": `<html>`,
+		"nothing": ``, "an object": `{}`, "a list": `[` + firstKey + `]`, "cut": `{"keys":[` +
+			firstKey, "a point that is not on the curve": `{"keys":[{"kty":"EC","crv":"P-256","kid":"k","x":"AQ","y":"AQ"}]}`} {
+		f.publish(firstKey)
 		if err := os.WriteFile(f.path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		f.refuses("keys: "+what, mine)
+		f.refuses("keys: "+description, signedToken)
 	}
 }
 
-// A provider that is slow, redirects, answers with too much or with nothing: nobody new is let in, and who is known
-// does not wait.
+// The provider is slow, redirects, sends too much or nothing. Tokens of unknown keys are refused, and tokens of known
+// keys do not wait.
 func TestProviderFailures(t *testing.T) {
 	f := newForger(t)
-	known := `{"keys":[` + keyOf("r", &f.rsa.PublicKey, "") + `]}`
-	var answer atomic.Value // http.HandlerFunc: one that is silent may still be at it
-	var good http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(known)) }
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.Load().(http.HandlerFunc)(w, r) }))
+	keySetText := `{"keys":[` + keyOf("r", &f.rsa.PublicKey, "") + `]}`
+	var handler atomic.Value // http.HandlerFunc; a silent one may still run when it is replaced
+	var goodHandler http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(keySetText)) }
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.Load().(http.HandlerFunc)(w, r) }))
 	defer server.Close()
-	elsewhere := httptest.NewServer(good)
-	defer elsewhere.Close()
+	otherServer := httptest.NewServer(goodHandler)
+	defer otherServer.Close()
 	f.config.JWT.JWKS = server.URL
 	t.Cleanup(func() { keysClient.Timeout = keysTimeout })
-	over := make(chan struct{})
-	defer close(over)
-	begin := func() {
+	testDone := make(chan struct{})
+	defer close(testDone)
+	startVerifier := func() {
 		f.v = NewJWT(func() *config.Config { return f.config })
 		f.v.now = func() time.Time { return f.now }
 	}
 	token := func(id string) string {
 		return signed(`{"alg":"RS256","kid":"`+id+`"}`, f.claims(""), byRSA(f.rsa))
 	}
-	for what, h := range map[string]http.HandlerFunc{
-		"it redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) },
+	for description, h := range map[string]http.HandlerFunc{
+		"it redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, otherServer.URL, http.StatusFound) },
 		"it is huge": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(strings.TrimSuffix(known, "]}") + strings.Repeat(" ", maxKeysBytes) + "]}"))
+			_, _ = w.Write([]byte(strings.TrimSuffix(keySetText, "]}") + strings.Repeat(" ", maxKeysBytes) + "]}"))
 		},
 		"it is down":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
 		"it hangs up":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"it says 404":   func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); good(w, r) },
+		"it says 404":   func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); goodHandler(w, r) },
 		"it says HTML":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<!doctype html>")) },
-		"it is silent":  func(http.ResponseWriter, *http.Request) { <-over },
+		"it is silent":  func(http.ResponseWriter, *http.Request) { <-testDone },
 		"it has no key": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"keys":[]}`)) },
 	} {
-		answer.Store(h)
-		if keysClient.Timeout = time.Minute; what == "it is silent" {
+		handler.Store(h)
+		if keysClient.Timeout = time.Minute; description == "it is silent" {
 			keysClient.Timeout = 100 * time.Millisecond
 		}
-		begin()
-		f.refuses(what, token("r"))
+		startVerifier()
+		f.refuses(description, token("r"))
 		if _, err := f.v.Verify(t.Context(), token("r")); errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: it is told as a call that took too long", what)
+			t.Errorf("%s: it is told as a call that took too long", description)
 		}
-		answer.Store(good)
+		handler.Store(goodHandler)
 		keysClient.Timeout = time.Minute
 		f.now = f.now.Add(keysRetryPause)
-		f.takes(what+", and is mended", token("r"))
+		f.takes(description+", and is mended", token("r"))
 	}
 
-	// Somebody asks for a key that is not there, and the provider does not answer.
-	begin()
+	// A token has an unknown key, and the provider does not answer.
+	startVerifier()
 	f.takes("at first", token("r"))
-	asked, answered := make(chan struct{}), make(chan struct{})
-	answer.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { close(asked); <-answered; good(w, r) }))
+	requestArrived, mayAnswer := make(chan struct{}), make(chan struct{})
+	handler.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { close(requestArrived); <-mayAnswer; goodHandler(w, r) }))
 	f.now = f.now.Add(keysRetryPause)
-	waits := make(chan error)
-	unknown := token("x")
-	go func() { _, err := f.v.Verify(t.Context(), unknown); waits <- err }()
-	<-asked
+	verifyResult := make(chan error)
+	unknownKeyToken := token("x")
+	go func() { _, err := f.v.Verify(t.Context(), unknownKeyToken); verifyResult <- err }()
+	<-requestArrived
 	f.takes("while it is asked", token("r"))
 	select {
-	case err := <-waits:
+	case err := <-verifyResult:
 		t.Errorf("who names an unknown key is answered before the provider: %v", err)
 	default:
 	}
-	close(answered)
-	if err := <-waits; err == nil {
+	close(mayAnswer)
+	if err := <-verifyResult; err == nil {
 		t.Error("an unknown key is taken")
 	}
 
-	// Whoever sends tokens of keys that nobody has does not have the provider asked for each.
-	var questions atomic.Int64
-	answer.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { questions.Add(1); good(w, r) }))
-	begin()
+	// For many tokens with unknown keys, the provider is not asked each time.
+	var requestCount atomic.Int64
+	handler.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { requestCount.Add(1); goodHandler(w, r) }))
+	startVerifier()
 	for i := range 20 {
 		f.refuses("an unknown key", token(fmt.Sprint("x", i)))
 		f.takes("a known one between", token("r"))
 		f.now = f.now.Add(keysRetryPause / 25)
 	}
-	if n := questions.Load(); n != 1 {
+	if n := requestCount.Load(); n != 1 {
 		t.Errorf("the provider was asked %d times within %v", n, keysRetryPause)
 	}
 }

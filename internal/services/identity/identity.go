@@ -1,8 +1,8 @@
 // Package identity turns the bearer token of a call (HTTP, MCP, console) into a [Caller].
 //
 // Guarantee: a token that is unknown, revoked or expired, or that names something the configuration does not have, is
-// refused with one and the same error. The client never learns the reason. Only the SHA-256 of a token is kept, and no
-// token is logged. What a caller may do is decided elsewhere.
+// refused with the same error in all cases. The client never learns the reason. Only the SHA-256 of a token is stored,
+// and no token is logged. What a caller may do is decided elsewhere.
 package identity
 
 import (

@@ -73,9 +73,9 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(alice, "revoked")
-	again := add(t, path, cfg, Token{Name: "alice", Role: Subject, Subject: "alice"}, false)
+	replacedToken := add(t, path, cfg, Token{Name: "alice", Role: Subject, Subject: "alice"}, false)
 	refused(alice, "replaced")
-	if _, err := v.Verify(context.Background(), again); err != nil {
+	if _, err := v.Verify(context.Background(), replacedToken); err != nil {
 		t.Error(err)
 	}
 	if err := AddToken(path, cfg, Token{Name: "alice", Role: Admin, SHA256: TokenHash("x")}, false); err == nil {
@@ -84,10 +84,10 @@ func TestTokens(t *testing.T) {
 	delete(cfg.Agents, "chat")
 	refused(chat, "an agent that the configuration no longer has")
 	cfg.Databases["other"] = &config.Database{}
-	refused(again, "no database among several")
+	refused(replacedToken, "no database among several")
 
 	text, err := os.ReadFile(path)
-	if err != nil || strings.Contains(string(text), again) {
+	if err != nil || strings.Contains(string(text), replacedToken) {
 		t.Errorf("the file has a token (%v)", err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -95,7 +95,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A file that is broken while it is in use leaves what was read before, and is refused at the start.
+// If the tokens file becomes invalid while it is in use, the previous tokens stay valid. At the start it is an error.
 func TestBrokenTokensFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	cfg := one()
@@ -137,7 +137,7 @@ func TestBrokenTokensFile(t *testing.T) {
 			t.Errorf("%s: somebody was let in", name)
 		}
 	}
-	// A sum is one however its digits are written.
+	// A hash is accepted with digits in either case.
 	if err := os.WriteFile(path, []byte("tokens: [ { name: a, role: admin, sha256: "+strings.ToUpper(TokenHash(admin))+" } ]"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func (v *JWT) verifyAndParseClaims(ctx context.Context, cfg *config.Config, toke
 	if err := claims.checkTimes(); err != nil {
 		return nil, noTime, err
 	}
-	read, err := jwt.Parse([]byte(token), jwt.WithKey(algorithm, key), jwt.WithValidate(true),
+	parsedToken, err := jwt.Parse([]byte(token), jwt.WithKey(algorithm, key), jwt.WithValidate(true),
 		jwt.WithIssuer(j.Issuer), jwt.WithAudience(j.Audience),
 		jwt.WithAcceptableSkew(j.ClockTolerance()), jwt.WithRequiredClaim(jwt.ExpirationKey),
 		jwt.WithClock(jwt.ClockFunc(v.now)))
@@ -114,7 +114,7 @@ func (v *JWT) verifyAndParseClaims(ctx context.Context, cfg *config.Config, toke
 		// The text of the library's error may quote claims.
 		return nil, noTime, errors.New("its signature, issuer, audience or time is not right")
 	}
-	until, _ := read.Expiration()
+	until, _ := parsedToken.Expiration()
 	return claims, until.Add(j.ClockTolerance()), nil
 }
 
@@ -123,9 +123,9 @@ func (v *JWT) callerOf(cfg *config.Config, claims jsonObject) (Caller, error) {
 	j := cfg.JWT
 	var problems error
 	text := func(claim string) string {
-		said, err := claims.stringMember(claim)
+		claimText, err := claims.stringMember(claim)
 		problems = errors.Join(problems, err)
-		return said
+		return claimText
 	}
 	role := Role(text(j.Claims.Role))
 	t := Token{Name: text("sub"), Role: role, Database: text(j.Claims.Database)}
@@ -176,12 +176,12 @@ func (v *JWT) callerOf(cfg *config.Config, claims jsonObject) (Caller, error) {
 // nameOf returns the caller's name in records and sessions. The sub of a subject's or an agent's token may be a
 // person's name, which no log may have. For these it returns a code that stays the same as long as this process runs.
 // Staff keep their names.
-func (v *JWT) nameOf(role Role, sub string) string {
+func (v *JWT) nameOf(role Role, subject string) string {
 	if role != Subject && role != Agent {
-		return "jwt " + printableName(sub)
+		return "jwt " + printableName(subject)
 	}
 	h := hmac.New(sha256.New, v.secret)
-	h.Write([]byte(sub))
+	h.Write([]byte(subject))
 	return "jwt " + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
@@ -202,18 +202,18 @@ func attributeText(value any) (string, error) {
 		return v.String(), nil
 	case []any:
 		escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-		quoted := make([]string, len(v))
-		for i, one := range v {
-			text, isString := one.(string)
-			if number, ok := one.(json.Number); ok && integerPattern.MatchString(number.String()) {
+		quotedItems := make([]string, len(v))
+		for i, element := range v {
+			text, isString := element.(string)
+			if number, ok := element.(json.Number); ok && integerPattern.MatchString(number.String()) {
 				text, isString = number.String(), true
 			}
 			if !isString {
 				return "", errors.New("it is not a list of texts")
 			}
-			quoted[i] = `"` + escape.Replace(text) + `"`
+			quotedItems[i] = `"` + escape.Replace(text) + `"`
 		}
-		return "{" + strings.Join(quoted, ",") + "}", nil
+		return "{" + strings.Join(quotedItems, ",") + "}", nil
 	default:
 		return "", errors.New("it is neither a text nor a list of texts")
 	}

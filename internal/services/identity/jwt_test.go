@@ -27,51 +27,51 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// provider issues tokens.
+// provider is an identity provider that issues tokens.
 type provider struct {
-	t    *testing.T
-	key  jwk.Key
-	raw  any
-	name string
+	t          *testing.T
+	key        jwk.Key
+	privateKey any
+	name       string
 }
 
 func newProvider(t *testing.T, name string) *provider {
 	t.Helper()
-	raw, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	privateKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return importKey(t, name, raw)
+	return importKey(t, name, privateKey)
 }
 
-func importKey(t *testing.T, name string, raw any) *provider {
+func importKey(t *testing.T, name string, privateKey any) *provider {
 	t.Helper()
-	key, err := jwk.Import(raw)
+	key, err := jwk.Import(privateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = key.Set(jwk.KeyIDKey, name)
-	return &provider{t, key, raw, name}
+	return &provider{t, key, privateKey, name}
 }
 
-func keySet(t *testing.T, all ...*provider) []byte {
+func keySet(t *testing.T, providers ...*provider) []byte {
 	t.Helper()
-	set := jwk.NewSet()
-	for _, p := range all {
+	jwkSet := jwk.NewSet()
+	for _, p := range providers {
 		public, err := p.key.PublicKey()
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = set.AddKey(public)
+		_ = jwkSet.AddKey(public)
 	}
-	text, err := json.Marshal(set)
+	text, err := json.Marshal(jwkSet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return text
 }
 
-// sign makes a token of claims, which change these.
+// sign returns a token with the default claims, some of them changed.
 func (p *provider) sign(algorithm jwa.SignatureAlgorithm, key any, change map[string]any) string {
 	p.t.Helper()
 	now := time.Now().Unix()
@@ -89,14 +89,16 @@ func (p *provider) sign(algorithm jwa.SignatureAlgorithm, key any, change map[st
 	}
 	headers := jws.NewHeaders()
 	_ = headers.Set(jws.KeyIDKey, p.name)
-	signed, err := jws.Sign(text, jws.WithKey(algorithm, key, jws.WithProtectedHeaders(headers)))
+	signedToken, err := jws.Sign(text, jws.WithKey(algorithm, key, jws.WithProtectedHeaders(headers)))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return string(signed)
+	return string(signedToken)
 }
 
-func (p *provider) token(change map[string]any) string { return p.sign(jwa.ES256(), p.raw, change) }
+func (p *provider) token(change map[string]any) string {
+	return p.sign(jwa.ES256(), p.privateKey, change)
+}
 
 func jwtConfig(source string) *config.Config {
 	c := one()
@@ -111,7 +113,7 @@ func jwtConfig(source string) *config.Config {
 }
 
 func TestJWT(t *testing.T) {
-	p, foreign := newProvider(t, "first"), newProvider(t, "first")
+	p, foreignProvider := newProvider(t, "first"), newProvider(t, "first")
 	path := filepath.Join(t.TempDir(), "jwks.json")
 	if err := os.WriteFile(path, keySet(t, p), 0o644); err != nil {
 		t.Fatal(err)
@@ -127,11 +129,12 @@ func TestJWT(t *testing.T) {
 	if err != nil || got.Agent != "robot" || got.Claims["user"] != "u1" || got.Claims["categories"] != `{"A","b\"c\\"}` || got.Claims["level"] != "7" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	// Records and sessions tell bearers apart, and do not name them; however long the names are.
-	names, long := map[string]bool{}, strings.Repeat("x", 100)
-	for _, sub := range []string{"alice", "bob", long + "1", long + "2", "alice"} {
-		got, err := v.Verify(t.Context(), p.token(map[string]any{"role": "agent", "agent": "robot", "sub": sub}))
-		if err != nil || strings.Contains(got.Name, sub) || !strings.HasPrefix(got.Name, "jwt ") {
+	// The name of a bearer in records and sessions differs for different bearers. It does not contain their ids, and
+	// its length is limited.
+	names, longText := map[string]bool{}, strings.Repeat("x", 100)
+	for _, subject := range []string{"alice", "bob", longText + "1", longText + "2", "alice"} {
+		got, err := v.Verify(t.Context(), p.token(map[string]any{"role": "agent", "agent": "robot", "sub": subject}))
+		if err != nil || strings.Contains(got.Name, subject) || !strings.HasPrefix(got.Name, "jwt ") {
 			t.Errorf("%+v, %v", got, err)
 		}
 		names[got.Name] = true
@@ -140,18 +143,18 @@ func TestJWT(t *testing.T) {
 		t.Errorf("four bearers have the names %v", names)
 	}
 	now := time.Now().Unix()
-	// Within the skew.
+	// Times within the tolerance are accepted.
 	for name, change := range map[string]map[string]any{
 		"just expired": {"exp": now - 30}, "not quite yet": {"nbf": now + 30}, "one audience of several": {"aud": []string{"x", "pgconsent"}}} {
 		if _, err := v.Verify(t.Context(), p.token(change)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	public, err := x509.MarshalPKIXPublicKey(&p.raw.(*ecdsa.PrivateKey).PublicKey)
+	public, err := x509.MarshalPKIXPublicKey(&p.privateKey.(*ecdsa.PrivateKey).PublicKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := func(header, body string) string {
+	unsignedToken := func(header, body string) string {
 		e := base64.RawURLEncoding.EncodeToString
 		return e([]byte(header)) + "." + e([]byte(body)) + "."
 	}
@@ -163,7 +166,7 @@ func TestJWT(t *testing.T) {
 	}
 	admin := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(body), "alice", "mallory", 1)))
 	for name, token := range map[string]string{
-		"foreign key":              foreign.token(nil),
+		"foreign key":              foreignProvider.token(nil),
 		"expired":                  p.token(map[string]any{"exp": now - 120}),
 		"no expiry":                p.token(map[string]any{"exp": nil}),
 		"not yet":                  p.token(map[string]any{"nbf": now + 600}),
@@ -183,9 +186,9 @@ func TestJWT(t *testing.T) {
 		"an object for attribute":  p.token(map[string]any{"role": "agent", "agent": "robot", "uid": map[string]any{"a": 1}}),
 		"a list in a list":         p.token(map[string]any{"role": "agent", "agent": "robot", "cats": []any{[]string{"A"}}}),
 		"a fraction":               p.token(map[string]any{"role": "agent", "agent": "robot", "level": 1.5}),
-		"alg none":                 plain(`{"alg":"none","kid":"first"}`, string(body)),
-		"alg None":                 plain(`{"alg":"None"}`, string(body)),
-		"no alg":                   plain(`{}`, string(body)),
+		"alg none":                 unsignedToken(`{"alg":"none","kid":"first"}`, string(body)),
+		"alg None":                 unsignedToken(`{"alg":"None"}`, string(body)),
+		"no alg":                   unsignedToken(`{}`, string(body)),
 		"HMAC with the public key": p.sign(jwa.HS256(), public, nil),
 		"RSA for EC":               (&provider{t, nil, rsaKey, "first"}).sign(jwa.RS256(), rsaKey, nil),
 		"algorithm off the list":   (&provider{t, nil, rsaKey, "first"}).sign(jwa.PS256(), rsaKey, nil),
@@ -203,7 +206,7 @@ func TestJWT(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	// An agent's token is no other's, and a subject's is no agent's.
+	// An agent's token is not accepted for another agent or for a subject, and a subject's token not for an agent.
 	robot := p.token(map[string]any{"role": "agent", "agent": "robot", "uid": "u1"})
 	if claims, until, err := v.VerifyAgent(t.Context(), robot, "robot", "app"); err != nil || claims["user"] != "u1" ||
 		until.IsZero() {
@@ -217,14 +220,14 @@ func TestJWT(t *testing.T) {
 	}
 }
 
-// Keys come and go at the provider.
+// The provider adds and removes keys.
 func TestRotation(t *testing.T) {
 	first, second := newProvider(t, "first"), newProvider(t, "second")
 	var text atomic.Value
-	var asked atomic.Int32
+	var requestCount atomic.Int32
 	text.Store(keySet(t, first))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		requestCount.Add(1)
 		if b := text.Load().([]byte); b != nil {
 			_, _ = w.Write(b)
 			return
@@ -236,35 +239,35 @@ func TestRotation(t *testing.T) {
 	v := NewJWT(func() *config.Config { return cfg })
 	now := time.Now()
 	v.now = func() time.Time { return now }
-	takes := func(p *provider) bool {
-		_, err := v.Verify(context.Background(), p.sign(jwa.ES256(), p.raw, map[string]any{"exp": now.Unix() + 300, "iat": now.Unix()}))
+	isAccepted := func(p *provider) bool {
+		_, err := v.Verify(context.Background(), p.sign(jwa.ES256(), p.privateKey, map[string]any{"exp": now.Unix() + 300, "iat": now.Unix()}))
 		return err == nil
 	}
 	for range 20 {
-		if !takes(first) || takes(second) {
+		if !isAccepted(first) || isAccepted(second) {
 			t.Fatal("the first key")
 		}
 	}
-	if n := asked.Load(); n != 1 {
+	if n := requestCount.Load(); n != 1 {
 		t.Errorf("the keys were asked for %d times", n)
 	}
 	text.Store(keySet(t, first, second))
 	now = now.Add(keysRetryPause + time.Second)
-	if !takes(second) || !takes(first) {
+	if !isAccepted(second) || !isAccepted(first) {
 		t.Error("a new key is not asked for")
 	}
 	text.Store(keySet(t, second))
 	now = now.Add(keysRefreshAge + time.Second)
-	if takes(first) || !takes(second) {
+	if isAccepted(first) || !isAccepted(second) {
 		t.Error("a key that is gone is still taken")
 	}
 	text.Store([]byte(nil))
 	now = now.Add(keysRefreshAge + time.Second)
-	if !takes(second) {
+	if !isAccepted(second) {
 		t.Error("a provider that is down for a moment locks everybody out")
 	}
 	now = now.Add(keysMaxAge)
-	if takes(second) {
+	if isAccepted(second) {
 		t.Error("keys that nobody could ask for in an hour are taken")
 	}
 }

@@ -46,33 +46,33 @@ var keysClient = &http.Client{
 // find returns the key with the id that fits the algorithm; "" finds the only key. As long as the keys are fresh, a
 // known key is found without waiting.
 func (k *keyCache) find(ctx context.Context, id string, algorithm jwa.SignatureAlgorithm, now time.Time) (jwk.Key, error) {
-	fresh := keysRefreshAge
+	maxAge := keysRefreshAge
 	if !k.isRemote {
-		fresh = keyFileRefreshAge
+		maxAge = keyFileRefreshAge
 	}
-	set, readAt, trouble := k.cachedKeys()
-	if readAt.IsZero() || now.Sub(readAt) > fresh {
+	keys, readAt, trouble := k.cachedKeys()
+	if readAt.IsZero() || now.Sub(readAt) > maxAge {
 		k.refresh(ctx, now, trouble == nil || now.Sub(readAt) > keysMaxAge)
-		set, readAt, trouble = k.cachedKeys()
+		keys, readAt, trouble = k.cachedKeys()
 	}
 	// The id may be that of a new key, which the cached keys do not have.
-	if len(keysWithID(set, id)) == 0 && now.Sub(readAt) > 0 {
+	if len(keysWithID(keys, id)) == 0 && now.Sub(readAt) > 0 {
 		k.refresh(ctx, now, true)
-		set, readAt, trouble = k.cachedKeys()
+		keys, readAt, trouble = k.cachedKeys()
 	}
-	named := keysWithID(set, id)
+	candidates := keysWithID(keys, id)
 	switch {
-	case readAt.IsZero() || now.Sub(readAt) > keysMaxAge || len(named) == 0 && trouble != nil:
+	case readAt.IsZero() || now.Sub(readAt) > keysMaxAge || len(candidates) == 0 && trouble != nil:
 		if trouble == nil {
 			trouble = errors.New("the provider's keys cannot be read now")
 		}
 		return nil, trouble
-	case len(named) == 0 && id == "" && len(set) > 1:
+	case len(candidates) == 0 && id == "" && len(keys) > 1:
 		return nil, errors.New("it names no key, and the provider has several")
-	case len(named) == 0:
+	case len(candidates) == 0:
 		return nil, errors.New("the provider has no such key")
 	}
-	return singleKey(named, algorithm)
+	return singleKey(candidates, algorithm)
 }
 
 // cachedKeys returns the cached keys, when they were read, and the last error.
@@ -83,15 +83,15 @@ func (k *keyCache) cachedKeys() ([]jwk.Key, time.Time, error) {
 }
 
 // keysWithID returns the keys with the id.
-func keysWithID(set []jwk.Key, id string) (out []jwk.Key) {
+func keysWithID(keys []jwk.Key, id string) (out []jwk.Key) {
 	if id == "" {
-		if len(set) != 1 {
+		if len(keys) != 1 {
 			return nil
 		}
-		return set
+		return keys
 	}
-	for _, key := range set {
-		if its, ok := key.KeyID(); ok && its == id {
+	for _, key := range keys {
+		if keyID, ok := key.KeyID(); ok && keyID == id {
 			out = append(out, key)
 		}
 	}
@@ -122,13 +122,13 @@ func singleKey(candidates []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jw
 // whom the present keys suffice does not wait for a slow provider. After an error the present keys stay.
 func (k *keyCache) refresh(ctx context.Context, now time.Time, wait bool) {
 	k.mu.Lock()
-	if asking := k.inFlight; asking != nil {
+	if inFlight := k.inFlight; inFlight != nil {
 		k.mu.Unlock()
 		if !wait {
 			return
 		}
 		select {
-		case <-asking:
+		case <-inFlight:
 		case <-ctx.Done():
 		}
 		return
@@ -140,11 +140,11 @@ func (k *keyCache) refresh(ctx context.Context, now time.Time, wait bool) {
 	answered := make(chan struct{})
 	k.lastAttempt, k.inFlight = now, answered
 	k.mu.Unlock()
-	set, err := []jwk.Key(nil), errors.New("nothing was read")
+	keys, err := []jwk.Key(nil), errors.New("nothing was read")
 	defer func() {
 		k.mu.Lock()
 		if k.inFlight = nil; err == nil {
-			k.keys, k.readAt, k.lastError = set, now, nil
+			k.keys, k.readAt, k.lastError = keys, now, nil
 		} else {
 			// Not wrapped: a timeout of the provider must not look like one of the call.
 			k.lastError = fmt.Errorf("the provider's keys cannot be read: %v", err)
@@ -154,19 +154,19 @@ func (k *keyCache) refresh(ctx context.Context, now time.Time, wait bool) {
 	}()
 	text, e := k.fetchKeys(ctx)
 	if err = e; err == nil {
-		set, err = parseKeys(text)
+		keys, err = parseKeys(text)
 	}
 }
 
 // parseKeys parses a key set. It skips keys of an unknown kind.
 func parseKeys(text []byte) ([]jwk.Key, error) {
-	set, err := jwk.Parse(text, jwk.WithStrictKeySetParsing(false))
+	keySet, err := jwk.Parse(text, jwk.WithStrictKeySetParsing(false))
 	if err != nil {
 		return nil, errors.New("what is there is no set of keys")
 	}
 	var out []jwk.Key
-	for i := range set.Len() {
-		if key, ok := set.Key(i); ok {
+	for i := range keySet.Len() {
+		if key, ok := keySet.Key(i); ok {
 			out = append(out, key)
 		}
 	}

@@ -37,12 +37,12 @@ func OpenTokens(path string, c func() *config.Config, log *slog.Logger) (*Tokens
 		log = slog.New(slog.DiscardHandler)
 	}
 	t := &Tokens{path: path, config: c, log: log, tokensByHash: map[string]Token{}}
-	all, err := ReadTokens(path)
+	tokens, err := ReadTokens(path)
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range all {
-		if _, err := one.caller(c()); err != nil {
+	for _, token := range tokens {
+		if _, err := token.caller(c()); err != nil {
 			log.Warn("a token is refused until the file or the configuration is put right", "file", path, "error", err)
 		}
 	}
@@ -52,14 +52,14 @@ func OpenTokens(path string, c func() *config.Config, log *slog.Logger) (*Tokens
 // Verify implements Verifier.
 func (t *Tokens) Verify(_ context.Context, bearer string) (Caller, error) {
 	// The hash is looked up, not the token, so that the time of the comparison reveals nothing of the token.
-	one, ok := t.currentTokens()[TokenHash(bearer)]
+	token, ok := t.currentTokens()[TokenHash(bearer)]
 	switch {
 	case !ok:
 		return Caller{}, NewRefusal(errors.New("no such token"))
-	case one.Disabled:
-		return Caller{}, NewRefusal(fmt.Errorf("token %s was revoked", one.Name))
+	case token.Disabled:
+		return Caller{}, NewRefusal(fmt.Errorf("token %s was revoked", token.Name))
 	}
-	caller, err := one.caller(t.config())
+	caller, err := token.caller(t.config())
 	if err != nil {
 		return Caller{}, NewRefusal(err)
 	}
@@ -81,18 +81,18 @@ func (t *Tokens) currentTokens() map[string]Token {
 	if state == t.fileState && now.Sub(t.checkedAt) < recheckPeriod {
 		return t.tokensByHash
 	}
-	other := state != t.fileState
+	hasChanged := state != t.fileState
 	t.fileState, t.checkedAt = state, now
-	all, err := ReadTokens(t.path)
+	tokens, err := ReadTokens(t.path)
 	if err != nil {
-		if other {
+		if hasChanged {
 			t.log.Error("the tokens file cannot be used: the tokens read before stay valid", "error", err)
 		}
 		return t.tokensByHash
 	}
-	m := make(map[string]Token, len(all))
-	for _, one := range all {
-		m[strings.ToLower(one.SHA256)] = one
+	m := make(map[string]Token, len(tokens))
+	for _, token := range tokens {
+		m[strings.ToLower(token.SHA256)] = token
 	}
 	t.tokensByHash = m
 	return m

@@ -11,10 +11,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// The token of a user, for whom an agent acts, gives the attributes that the agent's section names, and is none of a
-// program or for another actor.
+// A token of the user for whom an agent acts gives the attributes that the agent's section of the configuration names.
+// It is refused as a program's token, and for another agent.
 func TestUserTokens(t *testing.T) {
-	p, foreign := newProvider(t, "first"), newProvider(t, "first")
+	p, foreignProvider := newProvider(t, "first"), newProvider(t, "first")
 	path := filepath.Join(t.TempDir(), "jwks.json")
 	if err := os.WriteFile(path, keySet(t, p), 0o644); err != nil {
 		t.Fatal(err)
@@ -25,30 +25,30 @@ func TestUserTokens(t *testing.T) {
 	cfg.Agents["exact"] = &config.Agent{Database: "app", Auth: "scram", ActsFor: &config.ActsFor{
 		Attributes: []string{"user"}, By: config.ByJWT, Claims: map[string]string{"user": "sub"}, Actor: "client-7"}}
 	v := NewJWT(func() *config.Config { return cfg })
-	act := func(sub any) map[string]any {
-		return map[string]any{"sub": sub, "act": map[string]any{"sub": "before"}}
+	actorClaim := func(subject any) map[string]any {
+		return map[string]any{"sub": subject, "act": map[string]any{"sub": "before"}}
 	}
 	for name, q := range map[string]struct {
 		agent  string
 		claims map[string]any
-		want   map[string]string // nil: it is refused
+		want   map[string]string // nil: refused
 	}{
 		"a user":                    {"backend", nil, map[string]string{"user": "alice"}},
 		"without a role":            {"backend", map[string]any{"role": nil, "level": 7}, map[string]string{"user": "alice", "level": "7"}},
 		"a role of another system":  {"backend", map[string]any{"role": "authenticated"}, map[string]string{"user": "alice"}},
 		"roles of another system":   {"backend", map[string]any{"role": []string{"a"}}, map[string]string{"user": "alice"}},
 		"this agent's own":          {"backend", map[string]any{"role": "agent", "agent": "backend"}, map[string]string{"user": "alice"}},
-		"delegated":                 {"backend", map[string]any{"act": act("backend")}, map[string]string{"user": "alice"}},
-		"may be delegated":          {"backend", map[string]any{"may_act": act("backend")}, map[string]string{"user": "alice"}},
-		"delegated, and may be on":  {"backend", map[string]any{"act": act("backend"), "may_act": act("next")}, map[string]string{"user": "alice"}},
-		"delegated to the actor":    {"exact", map[string]any{"act": act("client-7")}, map[string]string{"user": "alice"}},
-		"delegated to another":      {"backend", map[string]any{"act": act("other")}, nil},
-		"may be by another":         {"backend", map[string]any{"may_act": act("other")}, nil},
-		"delegated to the name":     {"exact", map[string]any{"act": act("exact")}, nil},
+		"delegated":                 {"backend", map[string]any{"act": actorClaim("backend")}, map[string]string{"user": "alice"}},
+		"may be delegated":          {"backend", map[string]any{"may_act": actorClaim("backend")}, map[string]string{"user": "alice"}},
+		"delegated, and may be on":  {"backend", map[string]any{"act": actorClaim("backend"), "may_act": actorClaim("next")}, map[string]string{"user": "alice"}},
+		"delegated to the actor":    {"exact", map[string]any{"act": actorClaim("client-7")}, map[string]string{"user": "alice"}},
+		"delegated to another":      {"backend", map[string]any{"act": actorClaim("other")}, nil},
+		"may be by another":         {"backend", map[string]any{"may_act": actorClaim("other")}, nil},
+		"delegated to the name":     {"exact", map[string]any{"act": actorClaim("exact")}, nil},
 		"not delegated":             {"exact", nil, nil},
 		"delegated to nobody":       {"backend", map[string]any{"act": map[string]any{}}, nil},
 		"an actor that is a text":   {"backend", map[string]any{"act": "backend"}, nil},
-		"an actor that is a number": {"backend", map[string]any{"act": act(7)}, nil},
+		"an actor that is a number": {"backend", map[string]any{"act": actorClaim(7)}, nil},
 		"before, not now":           {"backend", map[string]any{"act": map[string]any{"sub": "other", "act": map[string]any{"sub": "backend"}}}, nil},
 		"an agent":                  {"backend", map[string]any{"role": "agent", "agent": "robot"}, nil},
 		"an administrator":          {"backend", map[string]any{"role": "admin"}, nil},
@@ -71,18 +71,18 @@ func TestUserTokens(t *testing.T) {
 			t.Errorf("%s: the error quotes the token: %v", name, err)
 		}
 	}
-	if _, _, err := v.VerifyUser(t.Context(), foreign.token(nil), "backend", "app"); err == nil {
+	if _, _, err := v.VerifyUser(t.Context(), foreignProvider.token(nil), "backend", "app"); err == nil {
 		t.Error("a foreign key")
 	}
 	if _, _, err := v.VerifyUser(t.Context(), p.token(nil), "backend", "other"); err == nil {
 		t.Error("another database")
 	}
-	// A caller of HTTP is another one for each user.
+	// An HTTP caller has another name for each user.
 	names := map[string]bool{}
-	for _, sub := range []string{"alice", "bob", "alice"} {
+	for _, subject := range []string{"alice", "bob", "alice"} {
 		caller, err := v.CallerForUser(t.Context(), Caller{Name: "app", Role: Agent, Agent: "backend", Database: "app"},
-			p.token(map[string]any{"sub": sub}))
-		if err != nil || caller.UserToken == "" || caller.ExpiresAt.IsZero() || strings.Contains(caller.Name, sub) {
+			p.token(map[string]any{"sub": subject}))
+		if err != nil || caller.UserToken == "" || caller.ExpiresAt.IsZero() || strings.Contains(caller.Name, subject) {
 			t.Errorf("%+v, %v", caller, err)
 		}
 		names[caller.Name] = true

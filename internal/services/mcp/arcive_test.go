@@ -22,7 +22,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-func (f *face) sql(t testing.TB, dsn string) *pgx.Conn {
+func (f *servedWorld) sql(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
@@ -32,12 +32,12 @@ func (f *face) sql(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
-// noticed: what the server says beside an answer comes beside it, in content of its own, with an error as well.
-func noticed(t *testing.T, s *sdk.ClientSession) {
+// checkNotices: notices of the server come with the result of a tool as separate content, also with an error.
+func checkNotices(t *testing.T, s *sdk.ClientSession) {
 	t.Helper()
-	long := strings.Repeat("a", 70)
-	for sql, want := range map[string]string{"SELECT 1 AS " + long: "NOTICE 42622: identifier",
-		"SELECT 1 AS " + long + ", no_such_column": "NOTICE 42622: identifier", "SELECT 1": ""} {
+	longText := strings.Repeat("a", 70)
+	for sql, want := range map[string]string{"SELECT 1 AS " + longText: "NOTICE 42622: identifier",
+		"SELECT 1 AS " + longText + ", no_such_column": "NOTICE 42622: identifier", "SELECT 1": ""} {
 		r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: args{"sql": sql}})
 		if err != nil {
 			t.Fatal(err)
@@ -56,34 +56,34 @@ func noticed(t *testing.T, s *sdk.ClientSession) {
 	}
 }
 
-// World arcive by MCP: the server whose search_memories always respects consent.
+// The world arcive over MCP: the tool search_memories always respects consent.
 // seeds/000:21-25, 40-41.
 func TestArcive(t *testing.T) {
 	tier.All(t)
-	f := runFace(t, "arcive")
+	f := serveWorld(t, "arcive")
 	t.Run("tools", func(t *testing.T) { arciveTools(t, f) })
 	t.Run("search", func(t *testing.T) { arciveSearch(t, f) })
 	t.Run("like SQL", func(t *testing.T) { arciveLikeSQL(t, f) })
-	t.Run("notices", func(t *testing.T) { noticed(t, f.as(t, "agent:mcp")) })
+	t.Run("notices", func(t *testing.T) { checkNotices(t, f.as(t, "agent:mcp")) })
 	t.Run("writes", func(t *testing.T) { arciveWrites(t, f) })
 	t.Run("bounds", func(t *testing.T) { arciveBounds(t, f) })
 	t.Run("withdrawn", func(t *testing.T) { arciveWithdrawn(t, f) })
 	t.Run("records", func(t *testing.T) { arciveRecords(t, f) })
-	t.Run("document", func(t *testing.T) { documented(t, f) })
+	t.Run("document", func(t *testing.T) { checkDocument(t, f) })
 	t.Run("node", func(t *testing.T) {
-		tier.All(t) // npm fetches the client
+		tier.All(t) // npm downloads the client
 		independentClient(t, f)
 	})
 	t.Run("ended", func(t *testing.T) { arciveEnded(t, f) })
 }
 
-func arciveTools(t *testing.T, f *face) {
-	all, err := f.as(t, "agent:mcp").ListTools(t.Context(), nil)
+func arciveTools(t *testing.T, f *servedWorld) {
+	toolList, err := f.as(t, "agent:mcp").ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, tool := range all.Tools {
+	for _, tool := range toolList.Tools {
 		names = append(names, tool.Name)
 		if len(tool.Description) < 60 || tool.Annotations == nil || tool.OutputSchema == nil {
 			t.Errorf("%s: a model could not act on it: %+v", tool.Name, tool)
@@ -116,15 +116,16 @@ func arciveTools(t *testing.T, f *face) {
 	}
 }
 
-// Without a consent argument, gated, and alike for all agents of one user (SYSTEMS: j of this world).
-func arciveSearch(t *testing.T, f *face) {
+// The search takes no argument about consent, returns no hidden memories, and returns the same for all agents of one
+// user (SYSTEMS: j of this world).
+func arciveSearch(t *testing.T, f *servedWorld) {
 	var first string
 	for _, agent := range []string{"caregiver", "reviewer", "tutor", "brainstorm", "chat", "voice", "mcp"} {
 		s := f.as(t, "agent:"+agent)
 		got := ""
 		for _, text := range []string{"a walk by the sea", "dinner with friends", "", "x'); DROP TABLE memories; --", "%"} {
 			a := ask(t, s, "search_memories", args{"query_text": text, "match_count": 1000})
-			if a.failed || strings.Contains(a.text, "HIDDENMARK") {
+			if a.hasFailed || strings.Contains(a.text, "HIDDENMARK") {
 				t.Errorf("%s: %q: %.300s", agent, text, a.text)
 			}
 			got += a.text
@@ -139,24 +140,24 @@ func arciveSearch(t *testing.T, f *face) {
 	s := f.as(t, "agent:mcp")
 	a := ask(t, s, "search_memories", args{"query_text": "dinner", "match_count": 1000})
 	conn := f.sql(t, f.demo.Access.Agents[0].DSN)
-	var visible, owned int
-	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM memories").Scan(&visible); err != nil {
+	var visibleCount, ownedCount int
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM memories").Scan(&visibleCount); err != nil {
 		t.Fatal(err)
 	}
 	owner := f.sql(t, f.demo.Access.OwnerDSN)
 	if err := owner.QueryRow(t.Context(),
-		"SELECT count(*) FROM memories WHERE user_id = '11111111-1111-4111-8111-111111111111'").Scan(&owned); err != nil {
+		"SELECT count(*) FROM memories WHERE user_id = '11111111-1111-4111-8111-111111111111'").Scan(&ownedCount); err != nil {
 		t.Fatal(err)
 	}
-	if n := a.member["row_count"]; n != float64(visible) || visible >= owned {
-		t.Errorf("search finds %v of %d visible memories, of %d", n, visible, owned)
+	if n := a.member["row_count"]; n != float64(visibleCount) || visibleCount >= ownedCount {
+		t.Errorf("search finds %v of %d visible memories, of %d", n, visibleCount, ownedCount)
 	}
-	for name, more := range map[string]args{
+	for name, extraArguments := range map[string]args{
 		"by name": {"query_text": "x", "match_count": 3, "respect_consent": false}, "of another case": {
 			"query_text": "x", "match_count": 3, "Respect_Consent": false},
 		"missing": {"query_text": "x"}, "of another type": {"query_text": "x", "match_count": "many"},
 	} {
-		if code, _, _ := ask(t, s, "search_memories", more).fault(); code != "22023" {
+		if code, _, _ := ask(t, s, "search_memories", extraArguments).fault(); code != "22023" {
 			t.Errorf("%s: %s", name, code)
 		}
 	}
@@ -165,8 +166,8 @@ func arciveSearch(t *testing.T, f *face) {
 	}
 }
 
-// What a statement answers by MCP it answers by SQL, and refused it is told the same.
-func arciveLikeSQL(t *testing.T, f *face) {
+// A statement has the same result over MCP as over SQL, and the same error if it is refused.
+func arciveLikeSQL(t *testing.T, f *servedWorld) {
 	s, conn := f.as(t, "agent:caregiver"), f.sql(t, f.demo.Access.Agents[0].DSN)
 	for _, sql := range []string{
 		"SELECT count(*) FROM memories", "SELECT title FROM memories ORDER BY id LIMIT 5", "SELECT name, is_self, consent_status FROM people ORDER BY id",
@@ -196,13 +197,14 @@ func arciveLikeSQL(t *testing.T, f *face) {
 			err = rows.Err()
 			rows.Close()
 		}
-		var told *pgconn.PgError
-		if errors.As(err, &told) {
+		var sqlError *pgconn.PgError
+		if errors.As(err, &sqlError) {
 			code, message, hint := a.fault()
-			if diff := cmp.Diff([]string{told.Code, told.Message, told.Hint}, []string{code, message, hint}); diff != "" && told.Code != "0A000" {
+			if diff := cmp.Diff([]string{sqlError.Code, sqlError.Message, sqlError.Hint}, []string{code, message, hint}); diff != "" &&
+				sqlError.Code != "0A000" {
 				t.Errorf("%s (-SQL +MCP): %s", sql, diff)
 			}
-			if !strings.Contains(a.text, "ERROR "+told.Code+": ") || told.Hint != "" && !strings.Contains(a.text, "HINT: ") {
+			if !strings.Contains(a.text, "ERROR "+sqlError.Code+": ") || sqlError.Hint != "" && !strings.Contains(a.text, "HINT: ") {
 				t.Errorf("%s: a model reads %q", sql, a.text)
 			}
 			continue
@@ -241,31 +243,31 @@ func arciveLikeSQL(t *testing.T, f *face) {
 	}
 }
 
-func arciveWrites(t *testing.T, f *face) {
+func arciveWrites(t *testing.T, f *servedWorld) {
 	s := f.as(t, "agent:chat")
 	count := func() string {
 		return fmt.Sprint(ask(t, s, "query", args{"sql": "SELECT count(*) FROM memories WHERE title LIKE 'by MCP%'"}).member["rows"])
 	}
 	a := ask(t, s, "query", args{"sql": "INSERT INTO memories (title, body) VALUES ($1, $2) RETURNING title", "parameters": []any{"by MCP", "one"}})
-	if a.failed || a.member["command"] != "INSERT 0 1" || count() != "[[1]]" {
+	if a.hasFailed || a.member["command"] != "INSERT 0 1" || count() != "[[1]]" {
 		t.Errorf("insert: %s", a.text)
 	}
 	if code, _, _ := ask(t, s, "query", args{"sql": "INSERT INTO memories (title, body) VALUES ('by MCP', 'two')",
 		"read_only": true}).fault(); code != "25006" || count() != "[[1]]" {
 		t.Errorf("read_only: %s", code)
 	}
-	// What is not read to its end is not carried out.
+	// If a statement's result is cut off, its changes are not committed.
 	a = ask(t, s, "query", args{
 		"sql": "INSERT INTO memories (title, body) SELECT 'by MCP ' || n, 'x' FROM generate_series(1, 50) n RETURNING title", "max_rows": 10})
 	if a.member["truncated"] != true || a.member["row_count"] != float64(10) || count() != "[[1]]" {
 		t.Errorf("truncated: %s, then %s", a.text, count())
 	}
 	a = ask(t, s, "query", args{"sql": "INSERT INTO memories (title, body) SELECT 'by MCP ' || n, 'x' FROM generate_series(1, 50) n"})
-	if a.failed || a.member["command"] != "INSERT 0 50" || count() != "[[51]]" {
+	if a.hasFailed || a.member["command"] != "INSERT 0 50" || count() != "[[51]]" {
 		t.Errorf("many: %s, then %s", a.text, count())
 	}
 	for _, sql := range []string{"BEGIN", "SET search_path = public", "PREPARE p AS SELECT 1"} {
-		if a := ask(t, s, "query", args{"sql": sql}); a.failed {
+		if a := ask(t, s, "query", args{"sql": sql}); a.hasFailed {
 			t.Logf("%s: %s", sql, a.text)
 		}
 	}
@@ -274,7 +276,7 @@ func arciveWrites(t *testing.T, f *face) {
 	}
 }
 
-func arciveBounds(t *testing.T, f *face) {
+func arciveBounds(t *testing.T, f *servedWorld) {
 	s := f.as(t, "agent:voice")
 	a := ask(t, s, "query", args{"sql": "SELECT n FROM generate_series(1, 1000000) n"})
 	if a.member["truncated"] != true || a.member["row_count"] != float64(100) || !strings.Contains(a.text, "LIMIT") {
@@ -287,7 +289,7 @@ func arciveBounds(t *testing.T, f *face) {
 	if code, _, hint := ask(t, s, "query", args{"sql": "SELECT repeat('x', 3000000)"}).fault(); code != "54000" || !strings.Contains(hint, "substr") {
 		t.Errorf("a long row: %s %s", code, hint)
 	}
-	// Side by side, and one too many is told so.
+	// Several calls at once are answered. One too many gets an error that says so.
 	results := make(chan string, 24)
 	for range 24 {
 		go func() {
@@ -297,25 +299,25 @@ func arciveBounds(t *testing.T, f *face) {
 			case err != nil:
 				results <- err.Error()
 			case r.IsError:
-				code, _, _ := answered{member: r.StructuredContent.(map[string]any)}.fault()
+				code, _, _ := toolAnswer{member: r.StructuredContent.(map[string]any)}.fault()
 				results <- code
 			default:
 				results <- "done"
 			}
 		}()
 	}
-	seen := map[string]int{}
+	countByResult := map[string]int{}
 	for range 24 {
-		seen[<-results]++
+		countByResult[<-results]++
 	}
-	// A machine that is busy with these may not log one in within the time for that, which is 08006.
-	if seen["done"] == 0 || seen["done"]+seen["53300"]+seen["08006"] != 24 {
-		t.Errorf("side by side: %v", seen)
+	// On a busy machine, one of them may exceed the time for a login, which is 08006.
+	if countByResult["done"] == 0 || countByResult["done"]+countByResult["53300"]+countByResult["08006"] != 24 {
+		t.Errorf("side by side: %v", countByResult)
 	}
 }
 
-// What a person has withdrawn is gone with the next call of a session that is open.
-func arciveWithdrawn(t *testing.T, f *face) {
+// After a withdrawal, the next call in an open session no longer shows the person's memories.
+func arciveWithdrawn(t *testing.T, f *servedWorld) {
 	s, owner := f.as(t, "agent:mcp"), f.sql(t, f.demo.Access.OwnerDSN)
 	found := func() float64 {
 		n, _ := ask(t, s, "search_memories", args{"query_text": "lunch", "match_count": 1000}).member["row_count"].(float64)
@@ -340,8 +342,8 @@ RETURNING id`).Scan(&person); err != nil {
 	}
 }
 
-// Statements are recorded as those of any client, and the other calls as calls.
-func arciveRecords(t *testing.T, f *face) {
+// Statements are recorded like those of any client, and other calls as calls.
+func arciveRecords(t *testing.T, f *servedWorld) {
 	s := f.as(t, "agent:mcp")
 	ask(t, s, "query", args{"sql": "SELECT count(*) FROM people"})
 	ask(t, s, "search_memories", args{"query_text": "a walk by the sea", "match_count": 1})
@@ -353,27 +355,27 @@ func arciveRecords(t *testing.T, f *face) {
 	}
 	var text string
 	for _, file := range files {
-		one, err := os.ReadFile(file)
+		fileText, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text += string(one)
+		text += string(fileText)
 	}
 	for _, want := range []string{`"face":"mcp"`, `"operation":"tool partnership_pending"`, `"agent":"mcp"`, "search_memories_semantic"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no record has %s", want)
 		}
 	}
-	for _, not := range []string{"nobody-may-know", "track_interaction", "a walk by the sea"} {
-		if strings.Contains(text, not) {
-			t.Errorf("a record has %s", not)
+	for _, forbiddenText := range []string{"nobody-may-know", "track_interaction", "a walk by the sea"} {
+		if strings.Contains(text, forbiddenText) {
+			t.Errorf("a record has %s", forbiddenText)
 		}
 	}
 }
 
-// A session ends with its token, and its statements with its agent.
-func arciveEnded(t *testing.T, f *face) {
-	s, other := f.as(t, "agent:caregiver"), f.as(t, "agent:chat")
+// A session ends with its token, and a running statement ends when its agent is removed.
+func arciveEnded(t *testing.T, f *servedWorld) {
+	s, otherSession := f.as(t, "agent:caregiver"), f.as(t, "agent:chat")
 	slow := make(chan error, 1)
 	go func() {
 		_, err := s.CallTool(context.Background(),
@@ -385,7 +387,7 @@ func arciveEnded(t *testing.T, f *face) {
 		t.Fatal(err)
 	}
 	select {
-	case <-slow: // whichever error: the session is gone
+	case <-slow: // with any error, since the session has ended
 	case <-time.After(tier.Patience):
 		t.Error("a call goes on that began before its token was revoked")
 	}
@@ -397,7 +399,7 @@ func arciveEnded(t *testing.T, f *face) {
 	}
 	deadline := time.Now().Add(tier.Patience)
 	for {
-		if _, err := other.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: args{"sql": "SELECT 1"}}); err != nil {
+		if _, err := otherSession.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: args{"sql": "SELECT 1"}}); err != nil {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -49,15 +49,15 @@ const (
 // directions.
 func (b Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	w := &bridgeSession{Bridge: b, output: make(chan []byte, maxConcurrentBridgeCalls)}
-	written := make(chan error, 1)
+	writeResult := make(chan error, 1)
 	go func() {
-		var failed error
+		var failure error
 		for line := range w.output {
-			if failed == nil {
-				_, failed = out.Write(append(line, '\n'))
+			if failure == nil {
+				_, failure = out.Write(append(line, '\n'))
 			}
 		}
-		written <- failed
+		writeResult <- failure
 	}()
 	lines := make(chan []byte)
 	readError := make(chan error, 1)
@@ -93,7 +93,7 @@ loop:
 	calls.Wait()
 	w.endSession()
 	close(w.output)
-	return errors.Join(err, <-written)
+	return errors.Join(err, <-writeResult)
 }
 
 // maxLineBytes is how much of a line is kept. A longer one is no valid message; only its id is looked for.
@@ -111,9 +111,9 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if whole := bytes.TrimSpace(line); len(whole) > 0 {
+		if trimmedLine := bytes.TrimSpace(line); len(trimmedLine) > 0 {
 			select {
-			case lines <- bytes.Clone(whole):
+			case lines <- bytes.Clone(trimmedLine):
 			case <-ctx.Done():
 				return nil
 			}
@@ -156,7 +156,7 @@ func (w *bridgeSession) sendError(id json.RawMessage, code int, e *sqlstate.Erro
 
 // forwardMessage passes a message to the server and its answer back.
 func (w *bridgeSession) forwardMessage(ctx context.Context, m jsonRPCMessage, line []byte) {
-	used := w.currentSession()
+	usedSession := w.currentSession()
 	status, answer, err := w.postMessage(ctx, m, line)
 	switch {
 	case err != nil:
@@ -167,7 +167,7 @@ func (w *bridgeSession) forwardMessage(ctx context.Context, m jsonRPCMessage, li
 				WithHint("Does pgconsent serve run there? It is not known whether the call was made; make it again."))
 		}
 	case status == http.StatusNotFound && m.Method != "initialize":
-		w.renewSession(ctx, m, used)
+		w.renewSession(ctx, m, usedSession)
 	case m.ID == nil:
 		if status >= 300 {
 			w.Log.Warn("mcp: a notification was refused", "status", status)
@@ -222,16 +222,16 @@ func (w *bridgeSession) postMessage(ctx context.Context, m jsonRPCMessage, line 
 		return 0, nil, err
 	}
 	if id := resp.Header.Get(sessionHeader); m.Method == "initialize" && id != "" {
-		var begun struct {
+		var initialized struct {
 			Result struct {
 				Version string `json:"protocolVersion"`
 			} `json:"result"`
 		}
-		if err := json.Unmarshal(answer, &begun); err != nil {
+		if err := json.Unmarshal(answer, &initialized); err != nil {
 			return 0, nil, err
 		}
 		w.mu.Lock()
-		w.sessionID, w.version, w.initializeMessage = id, begun.Result.Version, line
+		w.sessionID, w.version, w.initializeMessage = id, initialized.Result.Version, line
 		w.mu.Unlock()
 	}
 	return resp.StatusCode, answer, nil
@@ -243,22 +243,22 @@ func (w *bridgeSession) renewSession(ctx context.Context, m jsonRPCMessage, ende
 	w.renewalMu.Lock()
 	defer w.renewalMu.Unlock()
 	w.mu.Lock()
-	begin := w.initializeMessage
+	initialize := w.initializeMessage
 	w.mu.Unlock()
-	begun := endedSession != w.currentSession() // Another call has renewed the session already.
-	if !begun && begin != nil {
-		status, _, err := w.postMessage(ctx, jsonRPCMessage{Method: "initialize"}, begin)
-		if begun = err == nil && status == http.StatusOK; begun {
+	isRenewed := endedSession != w.currentSession() // Another call has renewed the session already.
+	if !isRenewed && initialize != nil {
+		status, _, err := w.postMessage(ctx, jsonRPCMessage{Method: "initialize"}, initialize)
+		if isRenewed = err == nil && status == http.StatusOK; isRenewed {
 			_, _, err = w.postMessage(ctx, jsonRPCMessage{Method: "notifications/initialized"},
 				[]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
-			begun = err == nil
+			isRenewed = err == nil
 		}
 	}
 	if m.ID == nil {
 		return
 	}
 	hint := "A new one has begun: make the call again. What was set in the old one, as a context, must be set again."
-	if !begun {
+	if !isRenewed {
 		hint = "Begin again with \"initialize\"."
 	}
 	w.sendError(m.ID, sessionNotFound, newRefusal("the session had ended", hint))

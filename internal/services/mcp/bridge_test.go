@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// bridged is a client's side of a bridge.
+// bridged is the client's side of a bridge.
 type bridged struct {
 	in  *io.PipeWriter
 	out *bufio.Scanner
@@ -69,7 +69,7 @@ func (b *bridged) close(t testing.TB) {
 	}
 }
 
-// What comes over the bridge is what the server says, to the byte of an id.
+// The bridge passes on the server's messages unchanged, ids included.
 func TestBridge(t *testing.T) {
 	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
@@ -82,31 +82,32 @@ func TestBridge(t *testing.T) {
 		{`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"query","arguments":{"sql":"` +
 			strings.Repeat("x", 300_000) + `"}},"id":"x"}`, `"id":"x"`},
 		{`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"query","arguments":{"sql":"\ud800"}}}`, `"id":"x"`},
-		{hello, `"protocolVersion":"2025-06-18"`},
+		{initializeMessage, `"protocolVersion":"2025-06-18"`},
 	} {
 		if got := b.ask(t, c.line); !strings.Contains(got, c.want) {
 			t.Errorf("%.100s: %.300s", c.line, got)
 		}
 	}
-	b.say(t, ready)
+	b.say(t, initializedMessage)
 	if got := b.ask(t, strings.Replace(list, `"id":2`, `"id":"ab\"c"`, 1)); !strings.Contains(got, `"id":"ab\"c"`) ||
 		!strings.Contains(got, `"name":"query"`) {
 		t.Errorf("tools/list: %s", got)
 	}
-	if got := b.ask(t, calling("query", `{"sql":"SELECT 1"}`)); !strings.Contains(got, "28000") || !strings.Contains(got, `"isError":true`) {
+	if got := b.ask(t, callMessage("query", `{"sql":"SELECT 1"}`)); !strings.Contains(got, "28000") ||
+		!strings.Contains(got, `"isError":true`) {
 		t.Errorf("query: %s", got)
 	}
 	b.close(t)
 }
 
-// When the session has ended over there, the call that finds out says so, and the next one works.
+// If the session at the server has ended, the next call fails with an error that says so, and the call after it works.
 func TestBridgeRenewsItsSession(t *testing.T) {
 	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
-	b.ask(t, hello)
-	b.say(t, ready)
+	b.ask(t, initializeMessage)
+	b.say(t, initializedMessage)
 	b.ask(t, list)
-	for range 40 { // others of the same token take its place
+	for range 40 { // other sessions of the same token displace it
 		begin(t, d.url, "chat")
 	}
 	if got := b.ask(t, list); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "the session had ended") ||
@@ -123,21 +124,21 @@ func TestBridgeRenewsItsSession(t *testing.T) {
 	b.close(t)
 }
 
-// Where nothing listens, every call is told so.
+// If no server listens, every call gets an error that says so.
 func TestBridgeWithoutServer(t *testing.T) {
 	b := openBridge(t, "http://127.0.0.1:1/mcp", "chat")
-	if got := b.ask(t, hello); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "was not reached") {
+	if got := b.ask(t, initializeMessage); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "was not reached") {
 		t.Errorf("%s", got)
 	}
 	b.close(t)
 }
 
-// Calls side by side are each answered, once.
+// Calls at the same time are each answered once.
 func TestBridgeConcurrentCalls(t *testing.T) {
 	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
-	b.ask(t, hello)
-	b.say(t, ready)
+	b.ask(t, initializeMessage)
+	b.say(t, initializedMessage)
 	const calls = 60
 	go func() {
 		for i := range calls {
@@ -145,21 +146,21 @@ func TestBridgeConcurrentCalls(t *testing.T) {
 				`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"track_interaction","arguments":{"user_id":"u","channel_id":"c"}}}`+"\n", i+100)
 		}
 	}()
-	seen := map[int]bool{}
+	seenIDs := map[int]bool{}
 	for range calls {
 		if !b.out.Scan() {
 			t.Fatal("the bridge has ended")
 		}
 		var m struct{ ID int }
-		if err := json.Unmarshal(b.out.Bytes(), &m); err != nil || seen[m.ID] || m.ID < 100 {
+		if err := json.Unmarshal(b.out.Bytes(), &m); err != nil || seenIDs[m.ID] || m.ID < 100 {
 			t.Errorf("%s", b.out.Text())
 		}
-		seen[m.ID] = true
+		seenIDs[m.ID] = true
 	}
 	b.close(t)
 }
 
-// The SDK's client is content with it.
+// The client of the MCP SDK works over the bridge.
 func TestBridgeWithAClient(t *testing.T) {
 	d := openServer(t)
 	fromClient, in := io.Pipe()

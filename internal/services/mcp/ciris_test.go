@@ -14,11 +14,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// World ciris by MCP: the tools, partnership by both, downgrades by one.
+// The world ciris over MCP: its tools. A partnership needs both sides, and a downgrade only one.
 // seeds/001:69-78, 123-138, 303-328.
 func TestCiris(t *testing.T) {
 	tier.All(t)
-	f := runFace(t, "ciris")
+	f := serveWorld(t, "ciris")
 	owner := f.sql(t, f.demo.Access.OwnerDSN)
 	subject := func(stream string, n int) string {
 		var id string
@@ -31,7 +31,7 @@ func TestCiris(t *testing.T) {
 	agent := f.as(t, "agent:assistant")
 	rows := func(user string) string {
 		a := ask(t, agent, "query", args{"sql": "SELECT id FROM interactions WHERE user_id = $1", "parameters": []any{user}})
-		if a.failed {
+		if a.hasFailed {
 			t.Errorf("rows of %s: %s", user, a.text)
 		}
 		return fmt.Sprint(a.member["row_count"])
@@ -39,7 +39,7 @@ func TestCiris(t *testing.T) {
 
 	t.Run("tools", func(t *testing.T) {
 		change := []string{"consent_grant", "consent_revoke", "degrade_relationship", "upgrade_relationship"}
-		for who, want := range map[string][]string{
+		for role, want := range map[string][]string{
 			"subject:" + subject("TEMPORARY", 0): append(slices.Clone(change[:2]), "consent_status",
 				"degrade_relationship", "interaction_end", "interaction_session", "track_interaction", "upgrade_relationship"),
 			"admin":    {"consent_status"},
@@ -48,8 +48,8 @@ func TestCiris(t *testing.T) {
 			"agent:companion": {"consent_status", "interaction_end", "interaction_session", "list_tables",
 				"partnership_decide", "partnership_pending", "query", "track_interaction"},
 		} {
-			if got := toolNames(t, f.as(t, who)); !slices.Equal(got, want) {
-				t.Errorf("%s: %q, want %q", who, got, want)
+			if got := toolNames(t, f.as(t, role)); !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", role, got, want)
 			}
 		}
 	})
@@ -63,9 +63,9 @@ func TestCiris(t *testing.T) {
 				fmt.Sprint(a.member["categories"]) != "[ESSENTIAL]" || a.member["state"] != "given" {
 				t.Errorf("%s", a.text)
 			}
-			for _, instant := range []string{"granted_at", "expires_at", "last_modified"} {
-				if _, err := time.Parse(time.RFC3339, fmt.Sprint(a.member[instant])); err != nil {
-					t.Errorf("%s: %v", instant, err)
+			for _, timeMember := range []string{"granted_at", "expires_at", "last_modified"} {
+				if _, err := time.Parse(time.RFC3339, fmt.Sprint(a.member[timeMember])); err != nil {
+					t.Errorf("%s: %v", timeMember, err)
 				}
 			}
 		}
@@ -73,9 +73,10 @@ func TestCiris(t *testing.T) {
 			nil); a.member["expires_at"] != nil || !strings.Contains(a.text, `"expires_at":null`) {
 			t.Errorf("what does not expire: %s", a.text)
 		}
-		other := ask(t, s, "consent_status", args{"user_id": subject("TEMPORARY", 2)})
-		if nobody := ask(t, s, "consent_status", args{"user_id": "nobody"}); nobody.text != other.text || !strings.HasPrefix(other.text, "ERROR 42501") {
-			t.Errorf("another user: %s; nobody: %s", other.text, nobody.text)
+		otherAnswer := ask(t, s, "consent_status", args{"user_id": subject("TEMPORARY", 2)})
+		if nobodyAnswer := ask(t, s, "consent_status", args{"user_id": "nobody"}); nobodyAnswer.text != otherAnswer.text ||
+			!strings.HasPrefix(otherAnswer.text, "ERROR 42501") {
+			t.Errorf("another user: %s; nobody: %s", otherAnswer.text, nobodyAnswer.text)
 		}
 		if a := ask(t, f.as(t, "subject:newcomer"), "consent_status", nil); !strings.HasPrefix(a.text, "ERROR PC404: ConsentNotFoundError: ") {
 			t.Errorf("nothing recorded: %s", a.text)
@@ -93,12 +94,12 @@ func TestCiris(t *testing.T) {
 		bea := subject("TEMPORARY", 3)
 		s := f.as(t, "subject:"+bea)
 		a := ask(t, s, "upgrade_relationship", args{"user_id": bea, "reason": "we work together"})
-		if a.failed || a.member["stream"] != "TEMPORARY" || a.member["task"] == nil {
+		if a.hasFailed || a.member["stream"] != "TEMPORARY" || a.member["task"] == nil {
 			t.Errorf("asked: %s", a.text)
 		}
-		// No credential does both.
+		// No single credential can both request and decide.
 		for _, c := range []struct {
-			who  *sdk.ClientSession
+			role *sdk.ClientSession
 			tool string
 			in   args
 		}{
@@ -108,11 +109,11 @@ func TestCiris(t *testing.T) {
 			{f.as(t, "system"), "partnership_decide", args{"user_id": bea, "decision": "TASK_COMPLETE"}},
 			{f.as(t, "admin"), "partnership_decide", args{"user_id": bea, "decision": "TASK_COMPLETE"}},
 		} {
-			if r, err := c.who.CallTool(t.Context(), &sdk.CallToolParams{Name: c.tool, Arguments: c.in}); err == nil {
+			if r, err := c.role.CallTool(t.Context(), &sdk.CallToolParams{Name: c.tool, Arguments: c.in}); err == nil {
 				t.Errorf("%s: %v", c.tool, r.StructuredContent)
 			}
 		}
-		// What is empty is not what is left out: everybody, everything, or oneself.
+		// An empty argument is an error. It does not mean everybody, everything, or the caller, as a missing one does.
 		for tool, in := range map[string]args{
 			"consent_grant": {"grantee": "si:vet", "scope": "", "purposes": []string{"care"}}, "consent_revoke": {
 				"grantee": ""}, "consent_status": {"user_id": ""},
@@ -128,18 +129,18 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "MAYBE"}); !strings.HasPrefix(a.text, "ERROR 22023") {
 			t.Errorf("an unknown decision: %s", a.text)
 		}
-		if a := ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "DEFER"}); a.failed || a.member["task"] == nil {
+		if a := ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "DEFER"}); a.hasFailed || a.member["task"] == nil {
 			t.Errorf("deferred: %s", a.text)
 		}
 		a = ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "TASK_COMPLETE", "reason": "gladly"})
-		if a.failed || a.member["stream"] != "PARTNERED" {
+		if a.hasFailed || a.member["stream"] != "PARTNERED" {
 			t.Errorf("decided: %s", a.text)
 		}
 		if a := ask(t, s, "consent_status", nil); a.member["stream"] != "PARTNERED" ||
 			a.member["expires_at"] != nil || len(a.member["categories"].([]any)) != 3 {
 			t.Errorf("afterwards: %s", a.text)
 		}
-		// Whether there is such a user who asks for nothing, the agent does not learn.
+		// The agent cannot find out whether a user without a request exists.
 		first := ask(t, agent, "partnership_decide", args{"user_id": subject("TEMPORARY", 4), "decision": "REJECT"})
 		if second := ask(t, agent, "partnership_decide",
 			args{"user_id": "nobody", "decision": "REJECT"}); first.text != second.text || !strings.HasPrefix(first.text, "ERROR PC404") {
@@ -156,17 +157,17 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, s, "degrade_relationship", args{"user_id": cy, "target_stream": "PARTNERED"}); !strings.HasPrefix(a.text, "ERROR 22023") {
 			t.Errorf("to PARTNERED: %s", a.text)
 		}
-		if a := ask(t, s, "degrade_relationship", args{"user_id": cy, "target_stream": "ANONYMOUS"}); a.failed || a.member["stream"] != "ANONYMOUS" {
+		if a := ask(t, s, "degrade_relationship", args{"user_id": cy, "target_stream": "ANONYMOUS"}); a.hasFailed || a.member["stream"] != "ANONYMOUS" {
 			t.Errorf("%s", a.text)
 		}
 		if a := ask(t, s, "degrade_relationship",
 			args{"user_id": cy, "target_stream": "TEMPORARY"}); !strings.HasPrefix(a.text, "ERROR PC422: ConsentValidationError: ") {
 			t.Errorf("back: %s", a.text)
 		}
-		other := ask(t, s, "degrade_relationship", args{"user_id": subject("PARTNERED", 2), "target_stream": "TEMPORARY"})
-		if nobody := ask(t, s, "degrade_relationship",
-			args{"user_id": "nobody", "target_stream": "TEMPORARY"}); nobody.text != other.text || !strings.HasPrefix(other.text, "ERROR 42501") {
-			t.Errorf("another user: %s; nobody: %s", other.text, nobody.text)
+		otherAnswer := ask(t, s, "degrade_relationship", args{"user_id": subject("PARTNERED", 2), "target_stream": "TEMPORARY"})
+		if nobodyAnswer := ask(t, s, "degrade_relationship",
+			args{"user_id": "nobody", "target_stream": "TEMPORARY"}); nobodyAnswer.text != otherAnswer.text || !strings.HasPrefix(otherAnswer.text, "ERROR 42501") {
+			t.Errorf("another user: %s; nobody: %s", otherAnswer.text, nobodyAnswer.text)
 		}
 	})
 
@@ -176,14 +177,14 @@ func TestCiris(t *testing.T) {
 		if rows(di) == "0" {
 			t.Fatal("nothing shows of a user")
 		}
-		if a := ask(t, s, "consent_revoke", args{}); a.failed || a.member["state"] != "withdrawn" || rows(di) != "0" {
+		if a := ask(t, s, "consent_revoke", args{}); a.hasFailed || a.member["state"] != "withdrawn" || rows(di) != "0" {
 			t.Errorf("withdrawn: %s, and %s rows", a.text, rows(di))
 		}
-		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.failed || a.member["state"] != "given" {
+		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.hasFailed || a.member["state"] != "given" {
 			t.Errorf("given: %s", a.text)
 		}
 		before := ask(t, s, "consent_status", nil).member["last_modified"]
-		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.failed ||
+		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.hasFailed ||
 			ask(t, s, "consent_status", nil).member["last_modified"] != before {
 			t.Errorf("the same request again: %s", a.text)
 		}
@@ -191,7 +192,7 @@ func TestCiris(t *testing.T) {
 			t.Errorf("more than the stream allows: %s", a.text)
 		}
 		if a := ask(t, s, "consent_grant", args{"grantee": "si:vet", "scope": "ctx:bella_health",
-			"purposes": []any{"care"}, "duration_days": 30}); a.failed || a.member["grantee"] != "si:vet" {
+			"purposes": []any{"care"}, "duration_days": 30}); a.hasFailed || a.member["grantee"] != "si:vet" {
 			t.Errorf("to one: %s", a.text)
 		}
 		if a := ask(t, s, "consent_status", nil); !strings.Contains(a.text, `"grantee":"si:vet"`) || a.member["stream"] != "TEMPORARY" {
@@ -207,17 +208,17 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, s, "consent_grant", args{"user_id": "nobody", "stream": "TEMPORARY"}); !strings.HasPrefix(a.text, "ERROR 42501") {
 			t.Errorf("for somebody else: %s", a.text)
 		}
-		if a := ask(t, s, "consent_grant", args{"stream": "PARTNERED"}); a.failed || a.member["task"] == nil || a.member["stream"] != "TEMPORARY" {
+		if a := ask(t, s, "consent_grant", args{"stream": "PARTNERED"}); a.hasFailed || a.member["task"] == nil || a.member["stream"] != "TEMPORARY" {
 			t.Errorf("PARTNERED: %s", a.text)
 		}
 	})
 
-	// The same things are named alike, with the same times, as over HTTP.
+	// The results have the same names and times as over HTTP.
 	t.Run("as over HTTP", func(t *testing.T) {
 		flo := subject("TEMPORARY", 7)
 		token := f.token(t, "subject:"+flo)
 		s := f.connect(t, token)
-		same := func(names ...string) {
+		checkSameMembers := func(names ...string) {
 			t.Helper()
 			r, err := (&http.Client{Transport: bearer(token)}).Get(strings.TrimSuffix(f.url, "/mcp") + "/v1/consent/status")
 			if err != nil {
@@ -235,18 +236,18 @@ func TestCiris(t *testing.T) {
 				}
 			}
 		}
-		same()
+		checkSameMembers()
 		if a := ask(t, s, "upgrade_relationship", args{"user_id": flo, "reason": "x"}); a.member["task"].(map[string]any)["due_at"] == nil {
 			t.Errorf("asked: %s", a.text)
 		}
-		same()
+		checkSameMembers()
 		if a := ask(t, agent, "partnership_pending", nil); !strings.Contains(a.text, `"due_at":`) || len(a.member["tasks"].([]any)) == 0 {
 			t.Errorf("pending: %s", a.text)
 		}
 		if a := ask(t, s, "consent_revoke", nil); !strings.Contains(a.text, `"expires_at":null`) {
 			t.Errorf("withdrawn: %s", a.text)
 		}
-		same()
+		checkSameMembers()
 		if a := ask(t, s, "consent_status", nil); a.member["state"] != "withdrawn" || !strings.Contains(a.text, `"expires_at":null`) {
 			t.Errorf("withdrawn: %s", a.text)
 		}
@@ -258,23 +259,24 @@ func TestCiris(t *testing.T) {
 		s := f.as(t, "subject:"+ed)
 		before := ask(t, s, "consent_status", nil).text
 		for range 3 {
-			if a := ask(t, agent, "track_interaction", args{"user_id": ed, "channel_id": "api_1"}); a.failed || a.member["reminder"] != nil {
+			if a := ask(t, agent, "track_interaction", args{"user_id": ed, "channel_id": "api_1"}); a.hasFailed || a.member["reminder"] != nil {
 				t.Errorf("%s", a.text)
 			}
 		}
-		var reminded int
+		var remindedCount int
 		for range 25 {
 			if ask(t, s, "track_interaction", args{"user_id": ed, "channel_id": "api_2"}).member["reminder"] != nil {
-				reminded++
+				remindedCount++
 			}
 		}
-		if reminded != 1 {
-			t.Errorf("%d reminders in 25 messages", reminded)
+		if remindedCount != 1 {
+			t.Errorf("%d reminders in 25 messages", remindedCount)
 		}
-		// A session is shown and ended by whom it belongs to; an agent has those that it reported.
-		shown := ask(t, s, "interaction_session", args{"channel_id": "api_2"})
-		if shown.failed || shown.member["user_id"] != ed || shown.member["reminder_sent"] != true || len(shown.member["message_timestamps"].([]any)) != 20 {
-			t.Errorf("shown: %s", shown.text)
+		// The user whom a session belongs to can show and end it. An agent can do so for sessions that it reported.
+		shownSession := ask(t, s, "interaction_session", args{"channel_id": "api_2"})
+		if shownSession.hasFailed || shownSession.member["user_id"] != ed || shownSession.member["reminder_sent"] != true ||
+			len(shownSession.member["message_timestamps"].([]any)) != 20 {
+			t.Errorf("shown: %s", shownSession.text)
 		}
 		if a := ask(t, agent, "interaction_session", args{"user_id": ed, "channel_id": "api_2"}); !strings.HasPrefix(a.text, "ERROR 42704") {
 			t.Errorf("to an agent that has not reported it: %s", a.text)
@@ -285,7 +287,7 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, s, "interaction_end", args{"user_id": "nobody", "channel_id": "api_2"}); !strings.HasPrefix(a.text, "ERROR 42501") {
 			t.Errorf("another user's is ended: %s", a.text)
 		}
-		if a := ask(t, s, "interaction_end", args{"channel_id": "api_2"}); a.failed || a.member["ended"] != true {
+		if a := ask(t, s, "interaction_end", args{"channel_id": "api_2"}); a.hasFailed || a.member["ended"] != true {
 			t.Errorf("ended: %s", a.text)
 		}
 		for _, tool := range []string{"interaction_end", "interaction_session"} {

@@ -111,11 +111,11 @@ type revokeInput struct {
 }
 
 func consentTools() []Tool {
-	registered := func(d *Database) bool { return d.Registry != nil }
+	hasRegistry := func(d *Database) bool { return d.Registry != nil }
 	subjects := []identity.Role{identity.Subject}
 	return []Tool{
 		NewTool(Tool{
-			Name: "consent_status", Title: "The state of a consent", ReadOnly: true, IsOfferedFor: registered,
+			Name: "consent_status", Title: "The state of a consent", ReadOnly: true, IsOfferedFor: hasRegistry,
 			Roles: []identity.Role{identity.Subject, identity.Admin, identity.System, identity.Agent},
 			Description: "Shows what a user has consented to: the stream of the relationship, the categories of " +
 				"data that may be used, when it was given and when it expires. " +
@@ -124,7 +124,7 @@ func consentTools() []Tool {
 				"ConsentNotFoundError (PC404) means that no consent was ever recorded: no data of the user may be used.",
 		}, consentStatus),
 		NewTool(Tool{
-			Name: "upgrade_relationship", Title: "Ask for a partnership", IsIdempotent: true, IsOfferedFor: registered,
+			Name: "upgrade_relationship", Title: "Ask for a partnership", IsIdempotent: true, IsOfferedFor: hasRegistry,
 			Roles: subjects,
 			Description: "Asks, for the user, for a partnership: data are kept and used as long as the " +
 				"relationship lasts (ESSENTIAL, BEHAVIORAL, IMPROVEMENT). " +
@@ -134,14 +134,14 @@ func consentTools() []Tool {
 		}, requestPartnership),
 		NewTool(Tool{
 			Name: "degrade_relationship", Title: "Take consent back in part", IsDestructive: true, IsIdempotent: true,
-			IsOfferedFor: registered, Roles: subjects,
+			IsOfferedFor: hasRegistry, Roles: subjects,
 			Description: "Changes the user's relationship to a stream that shows less, at once and without " +
 				"approval: PARTNERED to TEMPORARY or ANONYMOUS, TEMPORARY to ANONYMOUS. " +
 				"Data that this removes do not come back. Only when the user wants it. To end everything use consent_revoke.",
 		}, degradeRelationship).RestrictMember("target_stream", string(consent.StreamTemporary),
 			string(consent.StreamAnonymous)),
 		NewTool(Tool{
-			Name: "consent_grant", Title: "Consent", IsIdempotent: true, IsOfferedFor: registered, Roles: subjects,
+			Name: "consent_grant", Title: "Consent", IsIdempotent: true, IsOfferedFor: hasRegistry, Roles: subjects,
 			Description: "Records the user's consent: to a stream, or, without stream, to one grantee or about " +
 				"one thing. Only when the user has said so. It takes effect at once, for every " +
 				"application and agent. Granting again renews; other categories replace the old ones.",
@@ -149,7 +149,7 @@ func consentTools() []Tool {
 			string(consent.StreamAnonymous)),
 		NewTool(Tool{
 			Name: "consent_revoke", Title: "Withdraw consent", IsDestructive: true, IsIdempotent: true,
-			IsOfferedFor: registered, Roles: subjects,
+			IsOfferedFor: hasRegistry, Roles: subjects,
 			Description: "Withdraws the user's consent: the whole relationship, or only the consent to a grantee or " +
 				"about a scope. From the next statement on it shows nothing, " +
 				"and the data are deleted. It needs no reason. A second call changes nothing.",
@@ -166,8 +166,8 @@ func (c *Call) consentsOf(ctx context.Context, user string) (string, []operation
 			return "", nil, err
 		}
 		c.AddAuditSubjects(subject)
-		all, err := c.server.Service.Consents(ctx, c.Caller, subject)
-		return subject, all, err
+		consents, err := c.server.Service.Consents(ctx, c.Caller, subject)
+		return subject, consents, err
 	}
 	sessionUser := c.agentUser()
 	if sessionUser == "" || user != "" && user != sessionUser {
@@ -178,11 +178,11 @@ func (c *Call) consentsOf(ctx context.Context, user string) (string, []operation
 	}
 	c.AddAuditSubjects(sessionUser)
 	records, now, err := c.Database.Registry.CurrentOfSubject(ctx, sessionUser)
-	var all []operations.ConsentStatus
+	var consents []operations.ConsentStatus
 	for _, r := range records {
-		all = append(all, operations.ConsentStatus{Record: r, Now: now})
+		consents = append(consents, operations.ConsentStatus{Record: r, Now: now})
 	}
-	return sessionUser, all, err
+	return sessionUser, consents, err
 }
 
 // agentUser returns the user for whom the caller's agent acts, as its credential says.
@@ -191,24 +191,24 @@ func (c *Call) agentUser() string {
 	if p == nil || p.SubjectAttribute() == "" {
 		return ""
 	}
-	claimed, byToken := c.Caller.Claims[p.SubjectAttribute()]
+	claimedUser, byToken := c.Caller.Claims[p.SubjectAttribute()]
 	subject, byConfiguration := c.Database.Attributes(c.Caller.Agent)[p.SubjectAttribute()]
 	switch {
 	case byToken && byConfiguration: // The token and the configuration contradict each other; such an agent is not served.
 		return ""
 	case byToken:
-		return claimed
+		return claimedUser
 	}
 	return subject
 }
 
 func consentStatus(ctx context.Context, c *Call, in userInput) (relationship, error) {
-	user, all, err := c.consentsOf(ctx, in.UserID)
+	user, consents, err := c.consentsOf(ctx, in.UserID)
 	if err != nil {
 		return relationship{}, err
 	}
 	out := relationship{UserID: user, State: "none", Categories: []string{}}
-	for _, r := range all {
+	for _, r := range consents {
 		if r.Grantee != consent.AnyGrantee || r.Scope != consent.AnyScope {
 			out.Grants = append(out.Grants, scopedConsent{
 				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: activeCategories(r.Consent,

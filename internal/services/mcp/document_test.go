@@ -13,8 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/mcp"
 )
 
-// docs/reference/mcp.md says what is answered: each message of it is sent, as the agent mcp of the world arcive.
-func documented(t *testing.T, f *face) {
+// Each message in docs/reference/mcp.md is sent, as the agent mcp of the world arcive, and gets the answer that the
+// page shows.
+func checkDocument(t *testing.T, f *servedWorld) {
 	text, err := os.ReadFile("../../../docs/reference/mcp.md")
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +41,7 @@ func documented(t *testing.T, f *face) {
 	}
 }
 
-// shortened is got with the texts that the page shortens by … in its form.
+// shortened returns got with its texts shortened where the page writes "…".
 func shortened(want, got any) any {
 	switch want := want.(type) {
 	case string:
@@ -70,7 +71,7 @@ func shortened(want, got any) any {
 	return got
 }
 
-// Every tool of ours is on the page.
+// The page lists every built-in tool.
 func TestToolsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reference/mcp.md")
 	if err != nil {

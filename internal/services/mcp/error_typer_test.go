@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// What the SDK answers with no data gets some; everything else comes through as it is.
+// An error of the SDK without data gets data with its type. All other messages are unchanged.
 func TestErrorsAreTyped(t *testing.T) {
 	const data = `"data":{"sqlstate":"08P01",`
-	long := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"` + strings.Repeat(`\"error\":`, 100) + `"}]}}`
+	longMessage := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"` + strings.Repeat(`\"error\":`, 100) + `"}]}}`
 	for _, c := range []struct {
 		name, kind, body string
 		status           int
-		want             string // "": as it is
+		want             string // "" if it is unchanged
 	}{
 		{"an answer", "application/json", `{"jsonrpc":"2.0","id":1,"result":{}}`, 200, ""},
-		{"a long answer", "application/json", long, 200, ""},
+		{"a long answer", "application/json", longMessage, 200, ""},
 		{"a tool's error", "application/json",
 			`{"jsonrpc":"2.0","id":1,"result":{"structuredContent":{"error":{"sqlstate":"42501","message":"no"}}}}`, 200, ""},
 		{"an error with data", "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"m","data":{"sqlstate":"22023"}}}`, 200, ""},
@@ -31,17 +31,17 @@ func TestErrorsAreTyped(t *testing.T) {
 		{"nothing", "", "", 202, ""},
 	} {
 		w := httptest.NewRecorder()
-		held := &plainErrorWriter{ResponseWriter: w, message: jsonRPCMessage{ID: json.RawMessage(`"x"`), Method: "tools/list"}}
+		errorWriter := &plainErrorWriter{ResponseWriter: w, message: jsonRPCMessage{ID: json.RawMessage(`"x"`), Method: "tools/list"}}
 		if c.kind != "" {
-			held.Header().Set("Content-Type", c.kind)
+			errorWriter.Header().Set("Content-Type", c.kind)
 		}
 		if c.status != http.StatusOK {
-			held.WriteHeader(c.status)
+			errorWriter.WriteHeader(c.status)
 		}
 		if c.body != "" {
-			_, _ = held.Write([]byte(c.body))
+			_, _ = errorWriter.Write([]byte(c.body))
 		}
-		held.writeWithheld()
+		errorWriter.writeWithheld()
 		got := w.Body.String()
 		if w.Code != c.status || c.want == "" && got != c.body || !strings.Contains(got, c.want) ||
 			c.want != "" && !strings.Contains(got, `"id":"x"`) || strings.Contains(got, "secrets") && c.want != "" {

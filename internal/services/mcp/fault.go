@@ -26,25 +26,25 @@ type callError struct {
 	cause error // the cause, for the log only
 }
 
-// newCallError makes a fault of an error. The proxy has filtered the server's errors; of other errors only a
-// *sqlstate.Error has a text that may be shown.
+// newCallError makes a callError. The proxy has filtered the server's errors; of other errors only a *sqlstate.Error
+// has a text that may be shown.
 func newCallError(err error) callError {
 	var serverError *pgconn.PgError
 	if errors.As(err, &serverError) {
 		return callError{SQLSTATE: serverError.Code, Message: serverError.Message, Detail: serverError.Detail,
 			Hint: serverError.Hint, Position: serverError.Position}
 	}
-	var ours *sqlstate.Error
-	if !errors.As(err, &ours) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+	var ownError *sqlstate.Error
+	if !errors.As(err, &ownError) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		return callError{SQLSTATE: "57014", Message: "the call was ended before it was done",
 			Hint: "It took too long or was cancelled. Ask for less: a condition, a LIMIT, an aggregate."}
 	}
 	e := sqlstate.AsError(err)
 	f := callError{SQLSTATE: string(e.Code), Message: e.Message, Detail: e.Detail, Hint: e.Hint,
 		Position: int32(e.Position), cause: e.Cause}
-	var named consent.Named
-	if errors.As(err, &named) {
-		f.Name = named.Name()
+	var namedError consent.Named
+	if errors.As(err, &namedError) {
+		f.Name = namedError.Name()
 	}
 	return f
 }

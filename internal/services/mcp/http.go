@@ -77,12 +77,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		s.post(w, r, bearer, caller)
 	case http.MethodDelete:
-		one := s.openSessions.find(r.Header.Get(sessionHeader), caller)
-		if one == nil {
+		session := s.openSessions.find(r.Header.Get(sessionHeader), caller)
+		if session == nil {
 			writeUnknownSession(w, nil)
 			return
 		}
-		s.openSessions.remove(one)
+		s.openSessions.remove(session)
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", "POST, DELETE")
@@ -106,8 +106,8 @@ func (s *Server) authenticate(r *http.Request) (bearer string, caller identity.C
 func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, caller identity.Caller) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBytes))
 	if err != nil {
-		var long *http.MaxBytesError
-		if errors.As(err, &long) {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
 			writeError(w, http.StatusRequestEntityTooLarge, nil, invalidRequest,
 				newRefusal(fmt.Sprintf("the message is longer than %d bytes", maxMessageBytes), "Send less at once."))
 		}
@@ -159,53 +159,53 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 				"Begin with \"initialize\", and send the "+sessionHeader+" of its answer with every later message."))
 		return
 	}
-	one := s.openSessions.find(id, caller)
-	if one == nil {
+	session := s.openSessions.find(id, caller)
+	if session == nil {
 		writeUnknownSession(w, m.ID)
 		return
 	}
-	one.setLastUsed()
+	session.setLastUsed()
 	switch m.Method {
 	case "notifications/initialized":
-		one.setReady()
+		session.setReady()
 	case "tools/list", "tools/call":
-		if !one.isReady() {
+		if !session.isReady() {
 			writeError(w, http.StatusBadRequest, m.ID, invalidRequest,
 				newRefusal(fmt.Sprintf("%q comes after \"notifications/initialized\"", m.Method),
 					"Send that notification when \"initialize\" was answered."))
 			return
 		}
 	}
-	s.passToSession(w, r, m, one)
-	one.setLastUsed()
+	s.passToSession(w, r, m, session)
+	session.setLastUsed()
 }
 
 // initialize begins a session.
 func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m jsonRPCMessage, bearer string,
 	caller identity.Caller) {
-	one := s.openSessions.begin(caller, bearer)
-	one.sdkServer = s.newSession(one)
+	session := s.openSessions.begin(caller, bearer)
+	session.sdkServer = s.newSession(session)
 	if m.Method == "initialize" {
-		s.openSessions.add(one)
+		s.openSessions.add(session)
 	}
-	s.passToSession(w, r, m, one)
-	for begun := range one.sdkServer.Sessions() {
-		if m.Method == "initialize" && begun.InitializeParams() != nil {
+	s.passToSession(w, r, m, session)
+	for sdkSession := range session.sdkServer.Sessions() {
+		if m.Method == "initialize" && sdkSession.InitializeParams() != nil {
 			return
 		}
 	}
-	s.openSessions.remove(one)
+	s.openSessions.remove(session)
 }
 
-func (s *Server) passToSession(w http.ResponseWriter, r *http.Request, m jsonRPCMessage, one *mcpSession) {
+func (s *Server) passToSession(w http.ResponseWriter, r *http.Request, m jsonRPCMessage, session *mcpSession) {
 	t := &plainErrorWriter{ResponseWriter: w, message: m}
-	s.sdkHandler.ServeHTTP(t, r.WithContext(withSession(r.Context(), one)))
+	s.sdkHandler.ServeHTTP(t, r.WithContext(withSession(r.Context(), session)))
 	t.writeWithheld()
 }
 
 // parseEnvelope parses a message.
 func parseEnvelope(body []byte) (m jsonRPCMessage, refused *sqlstate.Error) {
-	if trimmed := bytes.TrimLeft(body, " \t\r\n"); trimmed[0] != '{' {
+	if trimmedBody := bytes.TrimLeft(body, " \t\r\n"); trimmedBody[0] != '{' {
 		return m, newRefusal("a message is an object", "Send one message in a request.")
 	}
 	if err := json.Unmarshal(body, &m); err != nil {

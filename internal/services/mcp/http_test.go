@@ -28,21 +28,21 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// bareServer is an MCP server without a database behind it.
+// bareServer is an MCP server without a database.
 type bareServer struct {
 	url string
 
-	mu      sync.Mutex
-	tokens  map[string]identity.Caller
-	asked   map[string]int // how often each was verified
-	records []audit.Call
-	broken  bool // records cannot be written
+	mu                sync.Mutex
+	tokens            map[string]identity.Caller
+	verifyCounts      map[string]int // how often each token was verified
+	records           []audit.Call
+	isRecordingBroken bool // records cannot be written
 }
 
 func (d *bareServer) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked[bearer]++
+	d.verifyCounts[bearer]++
 	if c, ok := d.tokens[bearer]; ok {
 		return c, nil
 	}
@@ -52,7 +52,7 @@ func (d *bareServer) Verify(_ context.Context, bearer string) (identity.Caller, 
 func (d *bareServer) record(_ context.Context, c audit.Call) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.broken {
+	if d.isRecordingBroken {
 		return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "the record cannot be written")
 	}
 	d.records = append(d.records, c)
@@ -67,7 +67,7 @@ func (d *bareServer) revoke(token string) {
 
 func openServer(t testing.TB) *bareServer {
 	t.Helper()
-	d := &bareServer{asked: map[string]int{}, tokens: map[string]identity.Caller{
+	d := &bareServer{verifyCounts: map[string]int{}, tokens: map[string]identity.Caller{
 		"chat":  {Name: "chat", Role: identity.Agent, Agent: "chat", Database: "app"},
 		"ada":   {Name: "ada", Role: identity.Subject, Subject: "ada", Database: "app"},
 		"bob":   {Name: "bob", Role: identity.Subject, Subject: "bob", Database: "app"},
@@ -88,15 +88,15 @@ func openServer(t testing.TB) *bareServer {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { s.Run(ctx) })
+	var wg sync.WaitGroup
+	wg.Go(func() { s.Run(ctx) })
 	web := httptest.NewServer(s)
-	t.Cleanup(func() { web.Close(); stop(); running.Wait() })
+	t.Cleanup(func() { web.Close(); stop(); wg.Wait() })
 	d.url = web.URL
 	return d
 }
 
-// reply is an answer as it came.
+// reply is an HTTP response.
 type reply struct {
 	status int
 	header http.Header
@@ -150,46 +150,46 @@ func send(t testing.TB, method, url, token, session, body string, header ...stri
 }
 
 const (
-	hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
-	ready = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	list  = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	initializeMessage  = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	initializedMessage = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	list               = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 )
 
-func calling(tool, arguments string) string {
+func callMessage(tool, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, arguments)
 }
 
-// begin opens a session.
+// begin opens a session and returns its id.
 func begin(t testing.TB, url, token string) string {
 	t.Helper()
-	r := send(t, "POST", url, token, "", hello)
+	r := send(t, "POST", url, token, "", initializeMessage)
 	id := r.header.Get("Mcp-Session-Id")
 	if r.status != 200 || id == "" {
 		t.Fatalf("initialize: %d %s", r.status, r.body)
 	}
-	if r := send(t, "POST", url, token, id, ready); r.status != 202 {
+	if r := send(t, "POST", url, token, id, initializedMessage); r.status != 202 {
 		t.Fatalf("initialized: %d %s", r.status, r.body)
 	}
 	return id
 }
 
-// Who has no valid token learns nothing, and always the same.
+// Without a valid token, every request gets the same answer, which tells nothing.
 func TestWithoutToken(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
 	var first *reply
 	for name, r := range map[string]reply{
-		"none":            send(t, "POST", d.url, "", "", hello),
-		"unknown":         send(t, "POST", d.url, "nobody", "", hello),
+		"none":            send(t, "POST", d.url, "", "", initializeMessage),
+		"unknown":         send(t, "POST", d.url, "nobody", "", initializeMessage),
 		"with a session":  send(t, "POST", d.url, "nobody", session, list),
 		"a bad message":   send(t, "POST", d.url, "nobody", "", "{{{"),
 		"GET":             send(t, "GET", d.url, "", "", ""),
 		"DELETE":          send(t, "DELETE", d.url, "", session, ""),
-		"basic":           send(t, "POST", d.url, "", "", hello, "Authorization", "Basic Y2hhdDpjaGF0"),
-		"as a query":      send(t, "POST", d.url+"?access_token=chat", "", "", hello),
-		"two words":       send(t, "POST", d.url, "chat chat", "", hello),
-		"a huge one":      send(t, "POST", d.url, strings.Repeat("x", 8000), "", hello),
-		"of another site": send(t, "POST", d.url, "", "", hello, "Origin", "https://evil.example"),
+		"basic":           send(t, "POST", d.url, "", "", initializeMessage, "Authorization", "Basic Y2hhdDpjaGF0"),
+		"as a query":      send(t, "POST", d.url+"?access_token=chat", "", "", initializeMessage),
+		"two words":       send(t, "POST", d.url, "chat chat", "", initializeMessage),
+		"a huge one":      send(t, "POST", d.url, strings.Repeat("x", 8000), "", initializeMessage),
+		"of another site": send(t, "POST", d.url, "", "", initializeMessage, "Origin", "https://evil.example"),
 	} {
 		if first == nil {
 			first = &r
@@ -203,59 +203,59 @@ func TestWithoutToken(t *testing.T) {
 	}
 }
 
-// Every message that is not in its place, or no message at all, gets a typed error, and changes nothing.
+// A message that is malformed, or not allowed in the session's state, gets a typed error and changes nothing.
 func TestMisplacedMessages(t *testing.T) {
 	d := openServer(t)
-	mine, others := begin(t, d.url, "chat"), begin(t, d.url, "ada")
-	early := send(t, "POST", d.url, "chat", "", hello).header.Get("Mcp-Session-Id")
-	over := begin(t, d.url, "chat")
-	if r := send(t, "DELETE", d.url, "chat", over, ""); r.status != 204 {
+	ownSession, othersSession := begin(t, d.url, "chat"), begin(t, d.url, "ada")
+	uninitializedSession := send(t, "POST", d.url, "chat", "", initializeMessage).header.Get("Mcp-Session-Id")
+	endedSession := begin(t, d.url, "chat")
+	if r := send(t, "DELETE", d.url, "chat", endedSession, ""); r.status != 204 {
 		t.Errorf("DELETE: %d", r.status)
 	}
-	deep := strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)
+	deepObject := strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)
 	for _, c := range []struct {
 		name, session, body string
 		status, code        int
 	}{
-		{"a call without session", "", calling("query", `{"sql":"SELECT 1"}`), 400, -32001},
+		{"a call without session", "", callMessage("query", `{"sql":"SELECT 1"}`), 400, -32001},
 		{"a list without session", "", list, 400, -32001},
 		{"ping without session", "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 400, -32001},
-		{"somebody else's session", others, list, 404, -32001},
+		{"somebody else's session", othersSession, list, 404, -32001},
 		{"no such session", "nothing", list, 404, -32001},
-		{"a session that has ended", over, list, 404, -32001},
-		{"initialize twice", mine, hello, 400, -32600},
-		{"a list before initialized", early, list, 400, -32600},
-		{"a call before initialized", early, calling("query", "{}"), 400, -32600},
+		{"a session that has ended", endedSession, list, 404, -32001},
+		{"initialize twice", ownSession, initializeMessage, 400, -32600},
+		{"a list before initialized", uninitializedSession, list, 400, -32600},
+		{"a call before initialized", uninitializedSession, callMessage("query", "{}"), 400, -32600},
 		{"initialize without parameters", "", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, 400, -32602},
-		{"a version that is a number", "", strings.Replace(hello, `"2025-06-18"`, "7", 1), 200, -32602},
-		{"a cursor that is a number", mine, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":5}}`, 200, -32602},
-		{"a name that is a number", mine, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}`, 200, -32602},
-		{"unknown method", mine, `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}`, 200, -32601},
-		{"sampling", mine, `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}`, 200, -32601},
-		{"unknown tool", mine, calling("drop_everything", "{}"), 200, -32602},
-		{"a tool of another role", mine, calling("consent_grant", `{"stream":"TEMPORARY"}`), 200, -32602},
-		{"no tool", mine, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, 200, -32602},
-		{"no parameters", mine, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, 400, -32602},
-		{"a batch", mine, "[" + list + "," + list + "]", 400, -32600},
-		{"an empty batch", mine, "[]", 400, -32600},
-		{"a text", mine, `"tools/list"`, 400, -32600},
-		{"no JSON", mine, `{"jsonrpc":`, 400, -32700},
-		{"nothing", mine, "", 400, -32700},
-		{"two values", mine, list + list, 400, -32700},
-		{"a name twice", mine, `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}`, 400, -32700},
-		{"a name in another case beside it", mine, `{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"ping"}`, 400, -32600},
-		{"a name in another case", mine, `{"jsonrpc":"2.0","id":1,"METHOD":"ping"}`, 400, -32600},
-		{"an argument twice", mine, calling("query", `{"sql":"SELECT 1","sql":"SELECT 2"}`), 400, -32700},
-		{"too deep", mine, calling("query", deep), 400, -32700},
-		{"far too deep", mine, strings.Repeat("[", 50_000), 400, -32700},
-		{"not UTF-8", mine, strings.Replace(list, "list", "l\xffst", 1), 400, -32700},
-		{"half a pair", mine, calling("query", `{"sql":"\ud800"}`), 400, -32700},
-		{"JSON-RPC 1", mine, `{"id":1,"method":"ping"}`, 400, -32600},
-		{"an answer", mine, `{"jsonrpc":"2.0","id":1,"result":{}}`, 400, -32600},
-		{"an object as id", mine, `{"jsonrpc":"2.0","id":{},"method":"ping"}`, 400, -32600},
-		{"null as id", mine, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, 400, -32600},
-		{"a method that is a number", mine, `{"jsonrpc":"2.0","id":1,"method":7}`, 400, -32600},
-		{"too long", mine, calling("query", `{"sql":"`+strings.Repeat("x", 300_000)+`"}`), 413, -32600},
+		{"a version that is a number", "", strings.Replace(initializeMessage, `"2025-06-18"`, "7", 1), 200, -32602},
+		{"a cursor that is a number", ownSession, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":5}}`, 200, -32602},
+		{"a name that is a number", ownSession, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}`, 200, -32602},
+		{"unknown method", ownSession, `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}`, 200, -32601},
+		{"sampling", ownSession, `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}`, 200, -32601},
+		{"unknown tool", ownSession, callMessage("drop_everything", "{}"), 200, -32602},
+		{"a tool of another role", ownSession, callMessage("consent_grant", `{"stream":"TEMPORARY"}`), 200, -32602},
+		{"no tool", ownSession, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, 200, -32602},
+		{"no parameters", ownSession, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, 400, -32602},
+		{"a batch", ownSession, "[" + list + "," + list + "]", 400, -32600},
+		{"an empty batch", ownSession, "[]", 400, -32600},
+		{"a text", ownSession, `"tools/list"`, 400, -32600},
+		{"no JSON", ownSession, `{"jsonrpc":`, 400, -32700},
+		{"nothing", ownSession, "", 400, -32700},
+		{"two values", ownSession, list + list, 400, -32700},
+		{"a name twice", ownSession, `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}`, 400, -32700},
+		{"a name in another case beside it", ownSession, `{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"ping"}`, 400, -32600},
+		{"a name in another case", ownSession, `{"jsonrpc":"2.0","id":1,"METHOD":"ping"}`, 400, -32600},
+		{"an argument twice", ownSession, callMessage("query", `{"sql":"SELECT 1","sql":"SELECT 2"}`), 400, -32700},
+		{"too deep", ownSession, callMessage("query", deepObject), 400, -32700},
+		{"far too deep", ownSession, strings.Repeat("[", 50_000), 400, -32700},
+		{"not UTF-8", ownSession, strings.Replace(list, "list", "l\xffst", 1), 400, -32700},
+		{"half a pair", ownSession, callMessage("query", `{"sql":"\ud800"}`), 400, -32700},
+		{"JSON-RPC 1", ownSession, `{"id":1,"method":"ping"}`, 400, -32600},
+		{"an answer", ownSession, `{"jsonrpc":"2.0","id":1,"result":{}}`, 400, -32600},
+		{"an object as id", ownSession, `{"jsonrpc":"2.0","id":{},"method":"ping"}`, 400, -32600},
+		{"null as id", ownSession, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, 400, -32600},
+		{"a method that is a number", ownSession, `{"jsonrpc":"2.0","id":1,"method":7}`, 400, -32600},
+		{"too long", ownSession, callMessage("query", `{"sql":"`+strings.Repeat("x", 300_000)+`"}`), 413, -32600},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := send(t, "POST", d.url, "chat", c.session, c.body)
@@ -267,15 +267,15 @@ func TestMisplacedMessages(t *testing.T) {
 			}
 		})
 	}
-	if r := send(t, "POST", d.url, "chat", mine, list, "Origin", "https://evil.example"); r.status != 403 {
+	if r := send(t, "POST", d.url, "chat", ownSession, list, "Origin", "https://evil.example"); r.status != 403 {
 		t.Errorf("of another site: %d %s", r.status, r.body)
 	}
 	for _, method := range []string{"GET", "PUT", "PATCH", "HEAD", "OPTIONS"} {
-		if r := send(t, method, d.url, "chat", mine, ""); r.status != 405 || r.header.Get("Allow") != "POST, DELETE" {
+		if r := send(t, method, d.url, "chat", ownSession, ""); r.status != 405 || r.header.Get("Allow") != "POST, DELETE" {
 			t.Errorf("%s: %d", method, r.status)
 		}
 	}
-	if r := send(t, "POST", d.url, "chat", mine, list); r.status != 200 {
+	if r := send(t, "POST", d.url, "chat", ownSession, list); r.status != 200 {
 		t.Errorf("the session has not outlived it: %d", r.status)
 	}
 	for _, c := range []struct{ name, header, value, body string }{
@@ -285,32 +285,32 @@ func TestMisplacedMessages(t *testing.T) {
 			strings.Replace(list, `"tools/list"`, `"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`, 1)},
 		{"an event to go on from", "Last-Event-ID", "x", list},
 	} {
-		if r := send(t, "POST", d.url, "chat", mine, c.body, c.header, c.value); r.code(t) >= 0 || r.status < 400 || r.status > 499 {
+		if r := send(t, "POST", d.url, "chat", ownSession, c.body, c.header, c.value); r.code(t) >= 0 || r.status < 400 || r.status > 499 {
 			t.Errorf("%s: %d %s", c.name, r.status, r.body)
 		}
 	}
-	if r := send(t, "POST", d.url, "chat", mine, list, "Accept", "text/html"); r.status != 200 {
+	if r := send(t, "POST", d.url, "chat", ownSession, list, "Accept", "text/html"); r.status != 200 {
 		t.Errorf("accepts HTML: %d %s", r.status, r.body)
 	}
-	for name, session := range map[string]string{"others'": others, "unknown": "nothing"} {
+	for name, session := range map[string]string{"others'": othersSession, "unknown": "nothing"} {
 		if a, b := send(t, "POST", d.url, "chat", session, list), send(t, "POST", d.url, "chat", "other", list); a.body != b.body {
 			t.Errorf("%s session: %s, not %s", name, a.body, b.body)
 		}
 	}
 }
 
-// Whatever version of the protocol a client begins with, it is answered with one that there is; the newest that has
-// sessions where it is not known. A message of a protocol without sessions learns which there are.
+// Whatever protocol version a client begins with, it is answered with a supported one. For an unknown version, that is
+// the newest with sessions. A message of a version without sessions gets an error that lists the supported ones.
 func TestVersions(t *testing.T) {
 	d := openServer(t)
-	for asked, want := range map[string]string{
+	for requestedVersion, want := range map[string]string{
 		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18",
 		"2025-11-25": "2025-11-25", "2026-07-28": "2025-11-25", "2099-01-01": "2025-11-25",
 		"1999-01-01": "2025-11-25", "latest": "2025-11-25", "": "2025-11-25",
 	} {
-		if r := send(t, "POST", d.url, "chat", "", strings.Replace(hello, "2025-06-18", asked, 1)); r.status != 200 ||
+		if r := send(t, "POST", d.url, "chat", "", strings.Replace(initializeMessage, "2025-06-18", requestedVersion, 1)); r.status != 200 ||
 			!strings.Contains(r.body, `"protocolVersion":"`+want+`"`) {
-			t.Errorf("%q: %d %s, want %s", asked, r.status, r.body, want)
+			t.Errorf("%q: %d %s, want %s", requestedVersion, r.status, r.body, want)
 		}
 	}
 	const meta = `"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
@@ -325,7 +325,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Arguments that a tool does not take come back as an error of the tool, with what it takes.
+// Unknown arguments of a tool are an error of the tool, which says what it takes.
 func TestStrictArguments(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
@@ -341,7 +341,7 @@ func TestStrictArguments(t *testing.T) {
 		"to a tool that takes none": {"list_tables", `{"schema":"x"}`, "schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := send(t, "POST", d.url, "chat", session, calling(c.tool, c.arguments))
+			r := send(t, "POST", d.url, "chat", session, callMessage(c.tool, c.arguments))
 			if name == "not an object" && r.code(t) == -32602 {
 				return
 			}
@@ -353,7 +353,7 @@ func TestStrictArguments(t *testing.T) {
 	}
 }
 
-// The role decides which tools there are.
+// The role of the caller decides which tools there are.
 func TestToolsOfRoles(t *testing.T) {
 	d := openServer(t)
 	for token, want := range map[string][]string{
@@ -378,8 +378,7 @@ func TestToolsOfRoles(t *testing.T) {
 	}
 }
 
-// A session ends with its token, also for a call that is under way, and another token of the same name does not take it
-// over.
+// A session ends with its token, even during a call. Another token with the same name cannot take the session over.
 func TestRevokedTokenEndsSession(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
@@ -388,9 +387,9 @@ func TestRevokedTokenEndsSession(t *testing.T) {
 	if r := send(t, "POST", d.url, "chat", session, list); r.status != 401 {
 		t.Errorf("%d", r.status)
 	}
-	asked := func() int { d.mu.Lock(); defer d.mu.Unlock(); return d.asked["ada"] }
-	// Who looks after sessions has seen all of them once when it has come to ada's for the third time.
-	for before, end := asked(), time.Now().Add(tier.Patience); asked() < before+3; time.Sleep(time.Millisecond) {
+	verifyCount := func() int { d.mu.Lock(); defer d.mu.Unlock(); return d.verifyCounts["ada"] }
+	// When ada's token has been verified three more times, all sessions were checked at least once.
+	for before, end := verifyCount(), time.Now().Add(tier.Patience); verifyCount() < before+3; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nobody looks after sessions")
 		}
@@ -403,54 +402,55 @@ func TestRevokedTokenEndsSession(t *testing.T) {
 	}
 }
 
-// One caller cannot fill the server with sessions: the one not used for longest ends.
+// The number of sessions of one caller is limited: the one that was not used for longest ends.
 func TestManySessions(t *testing.T) {
 	d := openServer(t)
-	other := begin(t, d.url, "ada")
-	var all []string
+	otherSession := begin(t, d.url, "ada")
+	var sessionIDs []string
 	for range 40 {
-		all = append(all, begin(t, d.url, "chat"))
+		sessionIDs = append(sessionIDs, begin(t, d.url, "chat"))
 	}
-	open := 0
-	for _, id := range all {
+	openCount := 0
+	for _, id := range sessionIDs {
 		if send(t, "POST", d.url, "chat", id, list).status == 200 {
-			open++
+			openCount++
 		}
 	}
-	if open != 32 || send(t, "POST", d.url, "chat", all[39], list).status != 200 || send(t, "POST", d.url, "ada", other, list).status != 200 {
-		t.Errorf("%d sessions are open", open)
+	if openCount != 32 || send(t, "POST", d.url, "chat", sessionIDs[39], list).status != 200 ||
+		send(t, "POST", d.url, "ada", otherSession, list).status != 200 {
+		t.Errorf("%d sessions are open", openCount)
 	}
 }
 
-// One token's flood is held off, and no other's.
+// The rate of messages is limited for each token separately.
 func TestMessageRatePerToken(t *testing.T) {
 	d := openServer(t)
-	mine, other := begin(t, d.url, "chat"), begin(t, d.url, "ada")
-	held := 0
+	ownSession, otherSession := begin(t, d.url, "chat"), begin(t, d.url, "ada")
+	delayedCount := 0
 	for range 400 {
-		if r := send(t, "POST", d.url, "chat", mine, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); r.status == 429 {
-			held++
+		if r := send(t, "POST", d.url, "chat", ownSession, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); r.status == 429 {
+			delayedCount++
 			if r.code(t) != -32003 || r.header.Get("Retry-After") != "1" {
 				t.Fatalf("%s %v", r.body, r.header)
 			}
 		}
 	}
-	if r := send(t, "POST", d.url, "ada", other, list); held == 0 || r.status != 200 {
-		t.Errorf("%d of 400 were held off; another token: %d", held, r.status)
+	if r := send(t, "POST", d.url, "ada", otherSession, list); delayedCount == 0 || r.status != 200 {
+		t.Errorf("%d of 400 were held off; another token: %d", delayedCount, r.status)
 	}
 }
 
-// Calls that run no statement are recorded, and not answered where they cannot be. Of interactions nothing is recorded.
+// Calls that run no statement are recorded. If recording fails, they get an error. Interactions are not recorded.
 func TestCallsAreRecorded(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
-	use := func(tool, arguments string) string {
-		return send(t, "POST", d.url, "chat", session, calling(tool, arguments)).body
+	callTool := func(tool, arguments string) string {
+		return send(t, "POST", d.url, "chat", session, callMessage(tool, arguments)).body
 	}
-	use("query", `{"sql":"SELECT 1"}`)
-	use("query", `{"sql":1}`)
-	use("nothing", `{"secret":"x"}`)
-	if r := use("track_interaction", `{"user_id":"ada","channel_id":"c"}`); !strings.Contains(r, `"reminder":null`) || strings.Contains(r, "isError") {
+	callTool("query", `{"sql":"SELECT 1"}`)
+	callTool("query", `{"sql":1}`)
+	callTool("nothing", `{"secret":"x"}`)
+	if r := callTool("track_interaction", `{"user_id":"ada","channel_id":"c"}`); !strings.Contains(r, `"reminder":null`) || strings.Contains(r, "isError") {
 		t.Errorf("track_interaction: %s", r)
 	}
 	var got []string
@@ -461,17 +461,17 @@ func TestCallsAreRecorded(t *testing.T) {
 		}
 		got = append(got, c.Operation+" "+c.Outcome+" "+c.Code)
 	}
-	d.broken = true
+	d.isRecordingBroken = true
 	d.mu.Unlock()
 	if want := []string{"tool query refused 28000", "tool query refused 22023", "tool unknown refused 42883"}; !slices.Equal(got, want) {
 		t.Errorf("recorded %q, want %q", got, want)
 	}
-	if r := use("query", `{"sql":1}`); !strings.Contains(r, `"sqlstate":"58030"`) || strings.Contains(r, "22023") {
+	if r := callTool("query", `{"sql":1}`); !strings.Contains(r, `"sqlstate":"58030"`) || strings.Contains(r, "22023") {
 		t.Errorf("without a record: %s", r)
 	}
 }
 
-// Every name of ours is one that no policy may take.
+// The name of a built-in tool is reserved: no policy may use it.
 func TestOwnNamesAreReserved(t *testing.T) {
 	for _, name := range mcp.ReservedNames() {
 		if !slices.Contains(policy.BuiltinTools, name) {

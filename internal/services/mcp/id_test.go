@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// What is not taken as JSON is answered by its id all the same, where one can be seen.
+// If a message is not valid JSON, the error still contains its id if one can be found.
 func TestIDOf(t *testing.T) {
-	deep := strings.Repeat("[", 60) + strings.Repeat("]", 60)
+	deepArray := strings.Repeat("[", 60) + strings.Repeat("]", 60)
 	for message, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":7,"params":{"x":"\ud800"}}`: `7`,
 		`{"params":{"x":"\ud800","id":1},"id":"seven"}`:    `"seven"`,
-		`{"jsonrpc":"2.0","id":0,"params":{"x":"\ud800"}}`: `0`, // clients begin to count with it
+		`{"jsonrpc":"2.0","id":0,"params":{"x":"\ud800"}}`: `0`, // clients begin with this id
 		"{\"params\":\"a\xffb\",\"id\":7}":                 `7`,
-		`{"params":` + deep + `,"id":7}`:                   `7`,
+		`{"params":` + deepArray + `,"id":7}`:              `7`,
 		`{"params":{"a":1,"a":2},"id":7}`:                  `7`,
 		`{"params":[{"id":1},{"id":2}],"id":-7}`:           `-7`,
 		`{"id":7,"params":`:                                `7`,

@@ -13,7 +13,7 @@ import (
 // caller's sessions, and HTTP, share its keys.
 func callOnce[Out any](ctx context.Context, c *Call, operation, key string, arguments any, run func() (Out,
 	error)) (out Out,
-	repeated bool, err error) {
+	isRepeated bool, err error) {
 	if len(key) > operations.MaxKeyBytes {
 		return out, false, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds,
 			"the request_key is longer than %d bytes", operations.MaxKeyBytes).WithHint("A UUID will do.")
@@ -27,13 +27,13 @@ func callOnce[Out any](ctx context.Context, c *Call, operation, key string, argu
 		return out, false, err
 	}
 	answers := &c.server.Service.Answers
-	answer, known, err := answers.BeginCall(ctx, c.Caller, key, sum, time.Now())
+	answer, storedAnswer, err := answers.BeginCall(ctx, c.Caller, key, sum, time.Now())
 	if err != nil {
 		return out, false, err
 	}
-	if known != nil {
-		c.AddAuditSubjects(known.Subjects...)
-		return out, true, json.Unmarshal(known.Body, &out)
+	if storedAnswer != nil {
+		c.AddAuditSubjects(storedAnswer.Subjects...)
+		return out, true, json.Unmarshal(storedAnswer.Body, &out)
 	}
 	var response *operations.Response
 	// The key is released also after a panic: what was done is not known.

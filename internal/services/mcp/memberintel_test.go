@@ -7,18 +7,18 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// World memberintel by MCP: planted keys of metadata reach no byte, nothing is written, and a full text comes out
-// only as by SQL, for who names its id.
+// The world memberintel over MCP: planted metadata keys appear in no answer, and nothing is written. A full text is
+// returned only as over SQL, if the caller names its id.
 // seeds/004:21-25, 63.
 func TestMemberintel(t *testing.T) {
 	tier.All(t)
-	f := runFace(t, "memberintel")
+	f := serveWorld(t, "memberintel")
 	s := f.as(t, "agent:advisor")
-	all, err := s.ListTools(t.Context(), nil)
+	toolList, err := s.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range all.Tools {
+	for _, tool := range toolList.Tools {
 		if tool.Name == "query" && (!tool.Annotations.ReadOnlyHint || !strings.Contains(tool.Description, "change nothing")) {
 			t.Errorf("nothing is written here, and query does not say so: %+v", tool)
 		}
@@ -50,7 +50,7 @@ func TestMemberintel(t *testing.T) {
 			t.Errorf("%s: %.300s", sql, a.text)
 		}
 	}
-	// By its id neither: no tool returns bodies. What a list shows is shown by id, too.
+	// Not even by id does a tool return bodies. What a list shows is also shown by id.
 	for _, sql := range []string{"SELECT content FROM brain_entries WHERE id = $1",
 		"SELECT b.content FROM brain_entries b WHERE b.id = $1", "SELECT length(content) FROM brain_entries WHERE id = $1"} {
 		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); !strings.HasPrefix(a.text,
@@ -60,20 +60,21 @@ func TestMemberintel(t *testing.T) {
 	}
 	for _, sql := range []string{"SELECT * FROM brain_entries WHERE id = $1",
 		"SELECT b FROM brain_entries b WHERE id = $1", "SELECT metadata ->> 'title' FROM brain_entries WHERE id = $1"} {
-		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); a.failed ||
+		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); a.hasFailed ||
 			a.member["row_count"] != float64(1) || strings.Contains(a.text, content) {
 			t.Errorf("by its id: %s: %.300s", sql, a.text)
 		}
 	}
-	// Absent, another user's, and malformed look alike.
-	var others string
+	// A missing id, another user's, and a malformed one get the same answer.
+	var otherAnswers string
 	if err := owner.QueryRow(t.Context(),
-		"SELECT id::text FROM brain_entries WHERE tenant_id NOT IN ('global', '11111111-1111-4111-8111-111111111111') LIMIT 1").Scan(&others); err != nil {
+		"SELECT id::text FROM brain_entries WHERE tenant_id NOT IN ('global', '11111111-1111-4111-8111-111111111111') LIMIT 1").Scan(&otherAnswers); err != nil {
 		t.Fatal(err)
 	}
 	sql := "SELECT title FROM brain_entries WHERE id = $1"
-	a := ask(t, s, "query", args{"sql": sql, "parameters": []any{others}})
-	if b := ask(t, s, "query", args{"sql": sql, "parameters": []any{"00000000-0000-4000-8000-000000000000"}}); a.text != b.text || a.failed {
+	a := ask(t, s, "query", args{"sql": sql, "parameters": []any{otherAnswers}})
+	if b := ask(t, s, "query", args{"sql": sql, "parameters": []any{"00000000-0000-4000-8000-000000000000"}}); a.text != b.text ||
+		a.hasFailed {
 		t.Errorf("another user's: %s; nobody's: %s", a.text, b.text)
 	}
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The client of another vendor, from the registry of its language; a fixed version.
+// The MCP client of the protocol's authors from npm, in a fixed version.
 const (
 	nodeClient  = "@modelcontextprotocol/sdk"
 	nodeVersion = "1.32.2"
-	bridgeURL   = "PGCONSENT_TEST_BRIDGE" // this program is a bridge to it
+	bridgeURL   = "PGCONSENT_TEST_BRIDGE" // with it, this program is a bridge to that address
 )
 
 func TestMain(m *testing.M) {
@@ -36,9 +36,8 @@ func TestMain(m *testing.M) {
 	pgtest.MainAlone(m)
 }
 
-// independentClient is the client written in TypeScript by the protocol's authors, over HTTP and over the bridge on
-// stdio.
-func independentClient(t *testing.T, f *face) {
+// independentClient runs the protocol authors' TypeScript client over HTTP, and over the bridge on stdio.
+func independentClient(t *testing.T, f *servedWorld) {
 	dir := nodeModules(t)
 	script, err := os.ReadFile("testdata/client.mjs")
 	if err != nil {
@@ -62,13 +61,13 @@ func independentClient(t *testing.T, f *face) {
 		t.Fatalf("node: %v\n%s", err, out)
 	}
 	var report struct {
-		HTTP, Stdio spoken
+		HTTP, Stdio clientReport
 		Raw         map[string]map[string]string
 	}
 	if err := json.Unmarshal(out, &report); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	for way, r := range map[string]spoken{"http": report.HTTP, "stdio": report.Stdio} {
+	for way, r := range map[string]clientReport{"http": report.HTTP, "stdio": report.Stdio} {
 		if len(r.Tools) != 9 || r.Found != 4 || !r.Same || r.Refused != "42501" || r.Unknown != "-32602" || r.Strict != "22023" ||
 			r.Cancelled != "room" || r.Side != "answered" || r.Outlives != "answered" {
 			t.Errorf("%s: %+v", way, r)
@@ -77,44 +76,44 @@ func independentClient(t *testing.T, f *face) {
 	if report.HTTP.WrongKey != "401" {
 		t.Errorf("a wrong token: %q", report.HTTP.WrongKey)
 	}
-	// The status is of HTTP alone; the code is that of docs/reference/mcp.md.
-	for what, want := range map[string][2]string{
+	// The HTTP status exists only over HTTP. The code is that of docs/reference/mcp.md.
+	for description, want := range map[string][2]string{
 		"list before initialize": {"400", "-32001 08P01"}, "no JSON": {"400", "-32700 08P01"}, "a name twice": {
 			"400", "-32700 08P01"}, "a batch": {"400", "-32600 08P01"},
 		"no version": {"400", "-32600 08P01"}, "begin": {"200", "answered"}, "list before initialized": {"400", "-32600 08P01"}, "initialized": {"202", ""},
 		"unknown method": {"200", "-32601 08P01"}, "no parameters": {"400", "-32602 08P01"}, "begin again": {
 			"400", "-32600 08P01"}, "cancels nothing": {"202", ""}, "list": {"200", "answered"},
 	} {
-		if got := report.Raw["http"][what]; got != strings.TrimSpace(want[0]+" "+want[1]) {
-			t.Errorf("over http %s: %s, want %v", what, got, want)
+		if got := report.Raw["http"][description]; got != strings.TrimSpace(want[0]+" "+want[1]) {
+			t.Errorf("over http %s: %s, want %v", description, got, want)
 		}
-		switch what { // the bridge begins another session, which is not initialized
+		switch description { // the bridge begins a new session, which is not initialized
 		case "begin again":
 			want[1] = "answered"
 		case "list":
 			want[1] = "-32600 08P01"
 		}
-		if got := report.Raw["stdio"][what]; got != want[1] {
-			t.Errorf("over stdio %s: %s, want %v", what, got, want)
+		if got := report.Raw["stdio"][description]; got != want[1] {
+			t.Errorf("over stdio %s: %s, want %v", description, got, want)
 		}
 	}
 }
 
-// spoken is what the client makes of one way.
-type spoken struct {
+// clientReport is what the client reports about one transport.
+type clientReport struct {
 	Tools     []string
 	Found     int
-	Same      bool // text and structured content
+	Same      bool // text content and structured content are equal
 	Refused   string
 	Unknown   string
 	Strict    string
 	WrongKey  string
-	Cancelled string // after calls that were given up
-	Side      string // in a second session
-	Outlives  string // there, when the first has ended
+	Cancelled string // the result after cancelled calls
+	Side      string // the result in a second session
+	Outlives  string // the result there, after the first session has ended
 }
 
-// nodeModules installs the client once on a machine, beside other caches.
+// nodeModules installs the client once per machine, beside other caches, and returns the folder.
 func nodeModules(t *testing.T) string {
 	t.Helper()
 	for _, program := range []string{"node", "npm"} {
@@ -138,8 +137,8 @@ func nodeModules(t *testing.T) string {
 	c := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts",
 		"--silent", nodeClient+"@"+nodeVersion)
 	if out, err := c.CombinedOutput(); err != nil {
-		var failed *exec.ExitError
-		if errors.As(err, &failed) || ctx.Err() != nil {
+		var exitErr *exec.ExitError
+		if errors.As(err, &exitErr) || ctx.Err() != nil {
 			t.Skipf("NOT TESTED with an independent client: npm cannot install %s: %v\n%s", nodeClient, err, out)
 		}
 		t.Fatal(err)

@@ -21,17 +21,17 @@ type decideInput struct {
 
 // partnershipTools makes the tools with which an agent's side decides on requested partnerships.
 func partnershipTools() []Tool {
-	registered := func(d *Database) bool { return d.Registry != nil }
+	hasRegistry := func(d *Database) bool { return d.Registry != nil }
 	agents := []identity.Role{identity.Agent}
 	return []Tool{
 		NewTool(Tool{
-			Name: "partnership_pending", Title: "Partnerships to decide about", ReadOnly: true, IsOfferedFor: registered,
+			Name: "partnership_pending", Title: "Partnerships to decide about", ReadOnly: true, IsOfferedFor: hasRegistry,
 			Roles: agents,
 			Description: "Lists the users who have asked for a partnership and wait for the decision of the agent's " +
 				"side, with its deadline. Decide with partnership_decide.",
 		}, partnershipPending),
 		NewTool(Tool{
-			Name: "partnership_decide", Title: "Decide about a partnership", IsIdempotent: true, IsOfferedFor: registered,
+			Name: "partnership_decide", Title: "Decide about a partnership", IsIdempotent: true, IsOfferedFor: hasRegistry,
 			Roles: agents,
 			Description: "Decides, as the agent's side, about a partnership that a user has asked for. " +
 				"Agents cannot ask for one. " +
@@ -44,8 +44,8 @@ func partnershipTools() []Tool {
 func partnershipPending(ctx context.Context, c *Call, _ struct{}) (pendingTasks, error) {
 	c.SetAboutEverybody()
 	out := pendingTasks{Tasks: []partnershipTask{}}
-	all, err := c.server.Service.PendingPartnerships(ctx, c.Caller)
-	for _, q := range all {
+	tasks, err := c.server.Service.PendingPartnerships(ctx, c.Caller)
+	for _, q := range tasks {
 		out.Tasks = append(out.Tasks, *newTask(&q))
 	}
 	return out, err
@@ -56,9 +56,9 @@ func partnershipDecide(ctx context.Context, c *Call, in decideInput) (consentCha
 		Action: consent.ActionDecide, Subject: in.UserID, Decision: consent.Decision(in.Decision), Reason: in.Reason,
 		RequestKey: in.Request,
 	})
-	// An agent does not learn whether there is a user with this id who has asked for nothing.
-	var invalid *consent.ValidationError
-	if errors.As(err, &invalid) {
+	// An agent cannot tell a user who asked for no partnership from an id that does not exist.
+	var validationErr *consent.ValidationError
+	if errors.As(err, &validationErr) {
 		return out, consent.NewNotFound()
 	}
 	return out, err

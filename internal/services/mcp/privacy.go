@@ -168,11 +168,11 @@ func memoryTools(d *Database) []Tool {
 }
 
 func storeMemory(ctx context.Context, c *Call, n privacy.NewMemory) (out memoryInfo, err error) {
-	stored, err := c.privacyService().AddMemory(ctx, c.Caller, n)
+	storedMemory, err := c.privacyService().AddMemory(ctx, c.Caller, n)
 	if err != nil {
 		return out, err
 	}
-	return memoryOf(*stored), nil
+	return memoryOf(*storedMemory), nil
 }
 
 func memoryOf(m privacy.Memory) memoryInfo {
@@ -197,9 +197,9 @@ func (c *Call) privacyService() *privacy.Service {
 
 func privacyTools() []Tool {
 	agents := []identity.Role{identity.Agent}
-	offered := func(d *Database) bool { return privacySection(d) != nil }
-	contexts := func(d *Database) bool { return offered(d) && privacySection(d).ContextSetting != "" }
-	records := func(d *Database) bool { return offered(d) && privacySection(d).Consents != nil }
+	hasPrivacySection := func(d *Database) bool { return privacySection(d) != nil }
+	contexts := func(d *Database) bool { return hasPrivacySection(d) && privacySection(d).ContextSetting != "" }
+	records := func(d *Database) bool { return hasPrivacySection(d) && privacySection(d).Consents != nil }
 	return []Tool{
 		NewTool(Tool{
 			Name: "context_enter", Title: "Enter a context", IsIdempotent: true, RunsStatements: true, IsOfferedFor: contexts,
@@ -221,18 +221,18 @@ func privacyTools() []Tool {
 		}, listContexts),
 		NewTool(Tool{
 			Name: "privacy_grant", Title: "Grant a memory to more grantees", IsIdempotent: true, RunsStatements: true,
-			IsOfferedFor: offered, Roles: agents,
+			IsOfferedFor: hasPrivacySection, Roles: agents,
 			Description: "Grants a memory of your own store to more grantees. Its subjects, and the entity that told it, " +
 				"must have consented to each of them (consent_grant); else it is refused (42501).",
 		}, grantMemory),
 		NewTool(Tool{
 			Name: "privacy_revoke", Title: "Remove grants from a memory", IsIdempotent: true, RunsStatements: true,
-			IsOfferedFor: offered, Roles: agents,
+			IsOfferedFor: hasPrivacySection, Roles: agents,
 			Description: "Removes grants from a memory of your own store: from the next statement on those grantees do not see it.",
 		}, revokeMemory),
 		NewTool(Tool{
-			Name: "privacy_audit", Title: "Who sees what", ReadOnly: true, IsOfferedFor: offered, Roles: []identity.Role{
-				identity.Agent, identity.Subject},
+			Name: "privacy_audit", Title: "Who sees what", ReadOnly: true, IsOfferedFor: hasPrivacySection,
+			Roles: []identity.Role{identity.Agent, identity.Subject},
 			Description: "Shows who sees one memory, or every memory about a subject, by which grant and " +
 				"consent; which grantees do not see it for lack of a consent; and the history of the grants. " +
 				"It answers the owner of the memories, the subject and its guardian; for anybody else nothing is found " +
@@ -255,14 +255,15 @@ func privacyTools() []Tool {
 }
 
 func enterContext(ctx context.Context, c *Call, in enterInput) (out enterOutput, err error) {
-	entered, err := c.privacyService().EnterContext(ctx, c.Caller,
+	enteredContext, err := c.privacyService().EnterContext(ctx, c.Caller,
 		privacy.ContextRequest{Context: in.Context, Store: in.Store, Participants: in.Participants, Role: in.Role, Reason: in.Reason})
 	if err != nil {
 		return out, err
 	}
-	c.SetAttribute(privacySection(c.Database).ContextSetting, entered.Setting)
-	return enterOutput{contextInfoOf(entered.Context), entered.Created, entered.Added, entered.Role,
-		entered.CredentialHasRole}, nil
+	c.SetAttribute(privacySection(c.Database).ContextSetting, enteredContext.Setting)
+	return enterOutput{contextInfoOf(enteredContext.Context), enteredContext.Created, enteredContext.Added,
+		enteredContext.Role,
+		enteredContext.CredentialHasRole}, nil
 }
 
 func leaveContext(_ context.Context, c *Call, _ noInput) (leaveOutput, error) {
@@ -273,8 +274,8 @@ func leaveContext(_ context.Context, c *Call, _ noInput) (leaveOutput, error) {
 func listContexts(ctx context.Context, c *Call, _ noInput) (out contextList, err error) {
 	list, err := c.privacyService().Contexts(ctx, c.Caller)
 	out.Contexts = []contextInfo{}
-	for _, one := range list {
-		out.Contexts = append(out.Contexts, contextInfoOf(one))
+	for _, item := range list {
+		out.Contexts = append(out.Contexts, contextInfoOf(item))
 	}
 	return out, err
 }
@@ -325,8 +326,8 @@ func withdrawConsent(ctx context.Context, c *Call, in withdrawInput) (out withdr
 	list, err := c.privacyService().WithdrawConsent(ctx, c.Caller,
 		privacy.ConsentRequest{ID: in.ID, Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
 	out.Consents = []consentRecord{}
-	for _, one := range list {
-		out.Consents = append(out.Consents, consentRecordOf(one))
+	for _, consent := range list {
+		out.Consents = append(out.Consents, consentRecordOf(consent))
 	}
 	return out, err
 }

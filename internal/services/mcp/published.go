@@ -51,14 +51,14 @@ func publishFunction(function *policy.Function) Tool {
 	}
 	t.resolveSchemas()
 	t.run = func(ctx context.Context, c *Call, arguments json.RawMessage) (any, error) {
-		given := map[string]json.RawMessage{}
-		if err := json.Unmarshal(arguments, &given); err != nil {
+		argumentsByName := map[string]json.RawMessage{}
+		if err := json.Unmarshal(arguments, &argumentsByName); err != nil {
 			return nil, t.invalidArguments(err)
 		}
 		var names []string
 		var parameters [][]byte
 		for _, a := range function.Tool.Arguments {
-			raw, ok := given[a.Name]
+			raw, ok := argumentsByName[a.Name]
 			if !ok {
 				continue
 			}

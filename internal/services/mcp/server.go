@@ -41,8 +41,8 @@ func NewServer(c Config) (*Server, error) {
 	slices.SortFunc(s.tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
 	s.sdkHandler = sdk.NewStreamableHTTPHandler(
 		func(r *http.Request) *sdk.Server {
-			if one, ok := sessionOf(r.Context()); ok {
-				return one.sdkServer
+			if session, ok := sessionOf(r.Context()); ok {
+				return session.sdkServer
 			}
 			return nil
 		},
@@ -60,15 +60,15 @@ func (s *Server) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			for _, one := range s.openSessions.list() {
-				s.openSessions.remove(one)
+			for _, session := range s.openSessions.list() {
+				s.openSessions.remove(session)
 			}
 			return
 		case <-tick.C:
 		}
-		for _, one := range s.openSessions.list() {
-			if !s.isValid(ctx, one) || time.Since(one.lastUsed()) > s.IdleTimeout {
-				s.openSessions.remove(one)
+		for _, session := range s.openSessions.list() {
+			if !s.isValid(ctx, session) || time.Since(session.lastUsed()) > s.IdleTimeout {
+				s.openSessions.remove(session)
 			}
 		}
 		s.openSessions.dropUnusedCallers()
@@ -76,42 +76,42 @@ func (s *Server) Run(ctx context.Context) {
 }
 
 // isValid checks whether the session's token still belongs to the same caller.
-func (s *Server) isValid(ctx context.Context, one *mcpSession) bool {
-	now, err := s.Verifier.Verify(ctx, one.bearer)
-	return err == nil && ownerOf(now) == ownerOf(one.caller) && now.Subject == one.caller.Subject && now.Agent == one.caller.Agent
+func (s *Server) isValid(ctx context.Context, session *mcpSession) bool {
+	now, err := s.Verifier.Verify(ctx, session.bearer)
+	return err == nil && ownerOf(now) == ownerOf(session.caller) && now.Subject == session.caller.Subject && now.Agent == session.caller.Agent
 }
 
 type sessionKey struct{}
 
-func withSession(ctx context.Context, one *mcpSession) context.Context {
-	return context.WithValue(ctx, sessionKey{}, one)
+func withSession(ctx context.Context, session *mcpSession) context.Context {
+	return context.WithValue(ctx, sessionKey{}, session)
 }
 
 func sessionOf(ctx context.Context) (*mcpSession, bool) {
-	one, ok := ctx.Value(sessionKey{}).(*mcpSession)
-	return one, ok
+	session, ok := ctx.Value(sessionKey{}).(*mcpSession)
+	return session, ok
 }
 
 // newSession makes the SDK's server for one client.
-func (s *Server) newSession(one *mcpSession) *sdk.Server {
+func (s *Server) newSession(session *mcpSession) *sdk.Server {
 	out := sdk.NewServer(&sdk.Implementation{Name: "pgconsent", Title: "pgconsent: rows by consent",
 		Version: s.Version}, &sdk.ServerOptions{
-		Instructions: roleInstructions(one.caller.Role),
+		Instructions: roleInstructions(session.caller.Role),
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
-		GetSessionID: func() string { return one.id },
+		GetSessionID: func() string { return session.id },
 		Logger:       slog.New(slog.DiscardHandler),
 	})
 	out.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			switch method {
 			case "tools/list":
-				return s.listTools(one), nil
+				return s.listTools(session), nil
 			case "tools/call":
 				call, ok := req.(*sdk.CallToolRequest)
 				if !ok {
 					return nil, errors.New("mcp: tools/call without its parameters")
 				}
-				return s.callTool(ctx, one, call.Params)
+				return s.callTool(ctx, session, call.Params)
 			}
 			out, err := next(ctx, method, req)
 			if discovered, ok := out.(*sdk.DiscoverResult); ok {
@@ -124,10 +124,10 @@ func (s *Server) newSession(one *mcpSession) *sdk.Server {
 }
 
 // listTools returns the tools of a caller, in the order of their names; the tools of the policy come last.
-func (s *Server) listTools(one *mcpSession) *sdk.ListToolsResult {
+func (s *Server) listTools(session *mcpSession) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}}
 	out.CacheScope = "private" // The list depends on the token.
-	for _, t := range s.offeredTools(one.caller) {
+	for _, t := range s.offeredTools(session.caller) {
 		out.Tools = append(out.Tools, t.describe())
 	}
 	return out
@@ -152,24 +152,25 @@ func (s *Server) offeredTools(caller identity.Caller) []Tool {
 }
 
 func (s *Server) findTool(c identity.Caller, name string) (Tool, bool) {
-	all := s.offeredTools(c)
-	i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
+	offeredTools := s.offeredTools(c)
+	i := slices.IndexFunc(offeredTools, func(t Tool) bool { return t.Name == name })
 	if i < 0 {
 		return Tool{}, false
 	}
-	return all[i], true
+	return offeredTools[i], true
 }
 
 // callTool runs a tool. Its errors are results, so that the model reads them; an unknown tool is an error of the
 // protocol.
-func (s *Server) callTool(ctx context.Context, one *mcpSession, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
-	c := &Call{Caller: one.caller, Database: s.Databases[one.caller.Database], server: s, session: one}
-	t, ok := s.findTool(one.caller, p.Name)
+func (s *Server) callTool(ctx context.Context, session *mcpSession, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult,
+	error) {
+	c := &Call{Caller: session.caller, Database: s.Databases[session.caller.Database], server: s, session: session}
+	t, ok := s.findTool(session.caller, p.Name)
 	if !ok {
 		f := newCallError(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", truncateText(p.Name)).
-			WithHint("tools/list has those that a token of the role %s may call.", one.caller.Role))
-		if instead := s.recordCall(ctx, c, Tool{Name: "unknown", ReadOnly: true}, &f); instead != nil {
-			f = *instead
+			WithHint("tools/list has those that a token of the role %s may call.", session.caller.Role))
+		if recordError := s.recordCall(ctx, c, Tool{Name: "unknown", ReadOnly: true}, &f); recordError != nil {
+			f = *recordError
 		}
 		data, err := json.Marshal(f)
 		if err != nil {
@@ -182,15 +183,15 @@ func (s *Server) callTool(ctx context.Context, one *mcpSession, p *sdk.CallToolP
 	if err != nil {
 		callErr := newCallError(err)
 		if f = &callErr; callErr.cause != nil {
-			s.Log.Error("mcp", "tool", t.Name, "database", one.caller.Database, "error", callErr.cause)
+			s.Log.Error("mcp", "tool", t.Name, "database", session.caller.Database, "error", callErr.cause)
 		}
 	}
 	if !t.SkipsAudit && !c.hasConnected {
-		if instead := s.recordCall(ctx, c, t, f); instead != nil {
-			f = instead
+		if recordError := s.recordCall(ctx, c, t, f); recordError != nil {
+			f = recordError
 		}
 	}
-	if f == nil && !s.isValid(ctx, one) { // The token may have been revoked during the call.
+	if f == nil && !s.isValid(ctx, session) { // The token may have been revoked during the call.
 		callErr := newCallError(identity.NewRefusal(nil))
 		f = &callErr
 	}
@@ -245,8 +246,8 @@ func (s *Server) recordCall(ctx context.Context, c *Call, t Tool, f *callError) 
 	}
 	// The call is recorded even if the client has disconnected.
 	if err := s.Record(context.WithoutCancel(ctx), call); err != nil {
-		instead := newCallError(err)
-		return &instead
+		recordError := newCallError(err)
+		return &recordError
 	}
 	return nil
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// Limits of open sessions: of one caller, and of all. One more session ends the session that was unused for longest.
+// The limits of open sessions, for one caller and for all. A session above the limit replaces the one that has been
+// unused for longest.
 const (
 	maxSessionsPerCaller = 32
 	maxSessions          = 4096
@@ -112,24 +113,24 @@ func newSessions() *sessionTable {
 func (a *sessionTable) callerLimitsOf(c identity.Caller) *callerLimits {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	one := a.callers[ownerOf(c)]
-	if one == nil {
-		one = &callerLimits{make(chan struct{}, maxConcurrentCalls), rate.NewLimiter(messagesPerSecond, burstMessages)}
-		a.callers[ownerOf(c)] = one
+	limits := a.callers[ownerOf(c)]
+	if limits == nil {
+		limits = &callerLimits{make(chan struct{}, maxConcurrentCalls), rate.NewLimiter(messagesPerSecond, burstMessages)}
+		a.callers[ownerOf(c)] = limits
 	}
-	return one
+	return limits
 }
 
 // dropUnusedCallers removes callers that have neither sessions nor calls.
 func (a *sessionTable) dropUnusedCallers() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	busy := map[string]bool{}
+	busyCallers := map[string]bool{}
 	for _, s := range a.byID {
-		busy[ownerOf(s.caller)] = true
+		busyCallers[ownerOf(s.caller)] = true
 	}
-	for name, one := range a.callers {
-		if !busy[name] && len(one.callSlots) == 0 && one.messageLimiter.Tokens() >= burstMessages {
+	for name, limits := range a.callers {
+		if !busyCallers[name] && len(limits.callSlots) == 0 && limits.messageLimiter.Tokens() >= burstMessages {
 			delete(a.callers, name)
 		}
 	}
@@ -152,9 +153,9 @@ func (a *sessionTable) add(s *mcpSession) {
 	a.byID[s.id] = s
 	var endedSessions []*mcpSession
 	var callerSessions []*mcpSession
-	for _, one := range a.byID {
-		if ownerOf(one.caller) == ownerOf(s.caller) {
-			callerSessions = append(callerSessions, one)
+	for _, session := range a.byID {
+		if ownerOf(session.caller) == ownerOf(s.caller) {
+			callerSessions = append(callerSessions, session)
 		}
 	}
 	crowd := callerSessions
@@ -165,13 +166,13 @@ func (a *sessionTable) add(s *mcpSession) {
 			})
 			endedSessions = append(endedSessions, oldest)
 			delete(a.byID, oldest.id)
-			crowd = slices.DeleteFunc(crowd, func(one *mcpSession) bool { return one == oldest })
+			crowd = slices.DeleteFunc(crowd, func(session *mcpSession) bool { return session == oldest })
 		}
 		crowd = slices.Collect(maps.Values(a.byID))
 	}
 	a.mu.Unlock()
-	for _, one := range endedSessions {
-		one.close()
+	for _, session := range endedSessions {
+		session.close()
 	}
 }
 
@@ -208,8 +209,8 @@ func (s *mcpSession) close() {
 		return
 	}
 	go func() {
-		for one := range s.sdkServer.Sessions() {
-			_ = one.Close()
+		for sdkSession := range s.sdkServer.Sessions() {
+			_ = sdkSession.Close()
 		}
 	}()
 }

@@ -36,7 +36,7 @@ type queryInput struct {
 	ReadOnly   bool   `json:"read_only,omitempty" jsonschema:"true: refuse the statement (25006) if it would change anything"`
 }
 
-// queryResult are the result of a statement. Each row is an array, since two columns may have one name.
+// queryResult is the result of a statement. Each row is an array, since two columns may have one name.
 type queryResult struct {
 	Columns   []column `json:"columns"`
 	Rows      [][]any  `json:"rows" jsonschema:"one array for each row, its values in the order of columns. json and jsonb are JSON values; numbers that JSON parsers would round, and all other types, are texts."`
@@ -150,8 +150,8 @@ func (c *Call) runStatement(ctx context.Context, sql string, parameters [][]byte
 		}
 	}
 	out, err := readResult(ctx, conn, sql, parameters, limit)
-	var long *pgproto3.ExceededMaxBodyLenErr
-	if errors.As(err, &long) {
+	var tooLong *pgproto3.ExceededMaxBodyLenErr
+	if errors.As(err, &tooLong) {
 		return queryResult{}, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"a row of the result is longer than %d bytes", maxRowBytes).
 			WithHint("Select fewer columns, or part of a value: substr(column, 1, 1000).")

@@ -101,10 +101,10 @@ func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) 
 	if err != nil {
 		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err))
 	}
-	one := 1
+	minLength := 1
 	for name, p := range in.Properties {
 		if slices.Contains(nonEmptyArguments, name) {
-			p.MinLength = &one
+			p.MinLength = &minLength
 		}
 	}
 	t.input, t.output = in, answerSchema(out)
@@ -245,9 +245,9 @@ func typeText(s *jsonschema.Schema) string {
 	case s.Type != "":
 		return s.Type
 	}
-	for _, one := range s.Types {
-		if one != "null" {
-			return one
+	for _, typeName := range s.Types {
+		if typeName != "null" {
+			return typeName
 		}
 	}
 	return "any"
@@ -264,9 +264,9 @@ func truncateText(text string) string {
 
 // describe returns the tool as tools/list has it.
 func (t *Tool) describe() *sdk.Tool {
-	closed := false
+	isOpenWorld := false
 	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.IsIdempotent ||
-		t.ReadOnly, OpenWorldHint: &closed}
+		t.ReadOnly, OpenWorldHint: &isOpenWorld}
 	if !t.ReadOnly {
 		destructive := t.IsDestructive
 		a.DestructiveHint = &destructive

@@ -19,18 +19,18 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// face is a served world with a file of tokens.
-type face struct {
+// servedWorld is a running world with a file of tokens.
+type servedWorld struct {
 	demo   *demo.RunningDemo
 	config *config.Config
-	url    string // of MCP
-	tokens string // the file
+	url    string // the address of MCP
+	tokens string // the path of the tokens file
 }
 
-// runFace serves a world a second time, with tokens.
-func runFace(t testing.TB, name string) *face {
+// serveWorld serves a world a second time, with a tokens file.
+func serveWorld(t testing.TB, name string) *servedWorld {
 	t.Helper()
-	f := &face{demo: demos.StartDemo(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
+	f := &servedWorld{demo: demos.StartDemo(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
 	cfg, err := config.Load(filepath.Join(f.demo.Dir, "pgconsent.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -44,11 +44,11 @@ func runFace(t testing.TB, name string) *face {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
+	isFinished := make(chan error, 1)
+	go func() { isFinished <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
+		if err := <-isFinished; err != nil {
 			t.Error(err)
 		}
 	})
@@ -63,16 +63,16 @@ func runFace(t testing.TB, name string) *face {
 	return f
 }
 
-// token makes one: "subject:ID", "agent:NAME", or another role.
-func (f *face) token(t testing.TB, who string) string {
+// token adds a token for "subject:ID", "agent:NAME", or another role.
+func (f *servedWorld) token(t testing.TB, roleWithName string) string {
 	t.Helper()
-	role, of, _ := strings.Cut(who, ":")
-	entry := identity.Token{Name: strings.ReplaceAll(who, "/", "_"), Role: identity.Role(role)}
+	role, name, _ := strings.Cut(roleWithName, ":")
+	entry := identity.Token{Name: strings.ReplaceAll(roleWithName, "/", "_"), Role: identity.Role(role)}
 	switch entry.Role {
 	case identity.Subject:
-		entry.Subject = of
+		entry.Subject = name
 	case identity.Agent:
-		entry.Agent = of
+		entry.Agent = name
 	}
 	token, sum, err := identity.NewToken()
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *face) token(t testing.TB, who string) string {
 	return token
 }
 
-// bearer sends a token with every request.
+// bearer adds a token to every request.
 type bearer string
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -94,7 +94,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func (f *face) connect(t testing.TB, token string) *sdk.ClientSession {
+func (f *servedWorld) connect(t testing.TB, token string) *sdk.ClientSession {
 	t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	s, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{
@@ -106,20 +106,20 @@ func (f *face) connect(t testing.TB, token string) *sdk.ClientSession {
 	return s
 }
 
-// as connects as somebody.
-func (f *face) as(t testing.TB, who string) *sdk.ClientSession {
+// as connects with a token of that kind.
+func (f *servedWorld) as(t testing.TB, roleWithName string) *sdk.ClientSession {
 	t.Helper()
-	return f.connect(t, f.token(t, who))
+	return f.connect(t, f.token(t, roleWithName))
 }
 
-// answered is what a tool gives back.
-type answered struct {
-	failed bool
-	text   string
-	member map[string]any
+// toolAnswer is the result of a tool.
+type toolAnswer struct {
+	hasFailed bool
+	text      string
+	member    map[string]any
 }
 
-func (a answered) fault() (code, message, hint string) {
+func (a toolAnswer) fault() (code, message, hint string) {
 	e, _ := a.member["error"].(map[string]any)
 	code, _ = e["sqlstate"].(string)
 	message, _ = e["message"].(string)
@@ -127,13 +127,13 @@ func (a answered) fault() (code, message, hint string) {
 	return code, message, hint
 }
 
-func ask(t testing.TB, s *sdk.ClientSession, tool string, arguments any) answered {
+func ask(t testing.TB, s *sdk.ClientSession, tool string, arguments any) toolAnswer {
 	t.Helper()
 	r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: arguments})
 	if err != nil {
 		t.Fatalf("%s: %v", tool, err)
 	}
-	out := answered{failed: r.IsError}
+	out := toolAnswer{hasFailed: r.IsError}
 	for _, c := range r.Content {
 		if text, ok := c.(*sdk.TextContent); ok {
 			out.text += text.Text
@@ -143,9 +143,9 @@ func ask(t testing.TB, s *sdk.ClientSession, tool string, arguments any) answere
 	if out.member == nil {
 		t.Errorf("%s: no structured content beside %q", tool, out.text)
 	}
-	if !out.failed {
-		var again map[string]any
-		if err := json.Unmarshal([]byte(out.text), &again); err != nil {
+	if !out.hasFailed {
+		var textAsJSON map[string]any
+		if err := json.Unmarshal([]byte(out.text), &textAsJSON); err != nil {
 			t.Errorf("%s: the text is not the structured content: %v", tool, err)
 		}
 	}
@@ -156,12 +156,12 @@ type args = map[string]any
 
 func toolNames(t testing.TB, s *sdk.ClientSession) []string {
 	t.Helper()
-	all, err := s.ListTools(t.Context(), nil)
+	toolList, err := s.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, tool := range all.Tools {
+	for _, tool := range toolList.Tools {
 		out = append(out, tool.Name)
 	}
 	return out

@@ -167,8 +167,8 @@ func requestedPartnership(c consent.Consent, at time.Time) *PartnershipTask {
 }
 
 // taskID returns the id of an open request. Deferring the request does not change its deadline, and so not its id.
-func taskID(subject string, due time.Time) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "partnership|%d|%s", due.UnixMicro(), subject))
+func taskID(subject string, dueAt time.Time) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "partnership|%d|%s", dueAt.UnixMicro(), subject))
 	return "partnership-" + hex.EncodeToString(sum[:8])
 }
 

@@ -72,11 +72,11 @@ func RequestDigest(operation string, body []byte) ([sha256.Size]byte, error) {
 			return [sha256.Size]byte{}, err
 		}
 	}
-	plain, err := json.Marshal(value) // JSON writes the names of members in order.
+	canonical, err := json.Marshal(value) // JSON writes the names of members in order.
 	if err != nil {
 		return [sha256.Size]byte{}, err
 	}
-	return sha256.Sum256(fmt.Appendf(nil, "%s\n%s", operation, plain)), nil
+	return sha256.Sum256(fmt.Appendf(nil, "%s\n%s", operation, canonical)), nil
 }
 
 // callerKey identifies a caller: a token that acts for another subject or agent is a different caller.
@@ -95,9 +95,9 @@ func NewKeyReusedError() error {
 }
 
 // BeginCall reserves a key for a call, or returns the earlier answer. While another call with the key is in progress,
-// it waits. End releases the key.
+// it waits. EndCall releases the key.
 func (a *AnswerStore) BeginCall(ctx context.Context, c identity.Caller, key string, sum [sha256.Size]byte,
-	now time.Time) (mine, known *IdempotentAnswer, err error) {
+	now time.Time) (newAnswer, storedAnswer *IdempotentAnswer, err error) {
 	caller := callerKey(c)
 	for {
 		a.mu.Lock()
@@ -116,23 +116,23 @@ func (a *AnswerStore) BeginCall(ctx context.Context, c identity.Caller, key stri
 		element, ok := r.byKey[key]
 		if !ok {
 			a.byCaller[caller] = r // The removal of old answers may have removed the caller's entry.
-			mine = &IdempotentAnswer{key: key, requestHash: sum, startedAt: now, answered: make(chan struct{})}
-			r.byKey[key] = r.order.PushBack(mine)
+			newAnswer = &IdempotentAnswer{key: key, requestHash: sum, startedAt: now, answered: make(chan struct{})}
+			r.byKey[key] = r.order.PushBack(newAnswer)
 			for r.order.Len() > maxKeysPerCaller {
 				a.remove(caller, r.order.Front())
 			}
 			a.mu.Unlock()
-			return mine, nil, nil
+			return newAnswer, nil, nil
 		}
-		known = element.Value.(*IdempotentAnswer)
+		storedAnswer = element.Value.(*IdempotentAnswer)
 		a.mu.Unlock()
-		if known.requestHash != sum {
+		if storedAnswer.requestHash != sum {
 			return nil, nil, NewKeyReusedError()
 		}
 		select {
-		case <-known.answered:
-			if known.isKnown {
-				return nil, known, nil
+		case <-storedAnswer.answered:
+			if storedAnswer.isKnown {
+				return nil, storedAnswer, nil
 			}
 			// The call that held the key failed, and its key is free again.
 		case <-ctx.Done():
@@ -168,8 +168,8 @@ func (a *AnswerStore) EndCall(c identity.Caller, answer *IdempotentAnswer, respo
 	a.bytes += len(answer.Body)
 	for a.bytes > maxAnswerBytes {
 		limit := ""
-		for name, one := range a.byCaller {
-			if limit == "" || one.bytes > a.byCaller[limit].bytes {
+		for name, answers := range a.byCaller {
+			if limit == "" || answers.bytes > a.byCaller[limit].bytes {
 				limit = name
 			}
 		}
@@ -180,11 +180,11 @@ func (a *AnswerStore) EndCall(c identity.Caller, answer *IdempotentAnswer, respo
 // remove removes an answer. The goroutine that calls it holds a.mu.
 func (a *AnswerStore) remove(caller string, element *list.Element) {
 	r := a.byCaller[caller]
-	one := element.Value.(*IdempotentAnswer)
+	answer := element.Value.(*IdempotentAnswer)
 	r.order.Remove(element)
-	delete(r.byKey, one.key)
-	r.bytes -= len(one.Body)
-	a.bytes -= len(one.Body)
+	delete(r.byKey, answer.key)
+	r.bytes -= len(answer.Body)
+	a.bytes -= len(answer.Body)
 	if r.order.Len() == 0 {
 		delete(a.byCaller, caller)
 	}

@@ -23,78 +23,82 @@ func sumOf(t *testing.T, body string) [32]byte {
 
 func TestIdempotencyKeys(t *testing.T) {
 	a, now := &AnswerStore{}, time.Unix(1_000_000, 0)
-	one := sumOf(t, `{"content":"x","kind":"note"}`)
-	if one != sumOf(t, "{ \"kind\": \"note\",\n\"content\":\"\\u0078\" }") || one == sumOf(t, `{"content":"y","kind":"note"}`) || one == sumOf(t, "") {
+	requestSum := sumOf(t, `{"content":"x","kind":"note"}`)
+	if requestSum != sumOf(t, "{ \"kind\": \"note\",\n\"content\":\"\\u0078\" }") ||
+		requestSum == sumOf(t, `{"content":"y","kind":"note"}`) || requestSum == sumOf(t, "") {
 		t.Error("what is asked is told apart by how it is written, or not at all")
 	}
-	named := func(name string) identity.Caller { return identity.Caller{Name: name} }
-	begin := func(caller, key string, sum [32]byte) (mine, known *IdempotentAnswer, err error) {
+	callerNamed := func(name string) identity.Caller { return identity.Caller{Name: name} }
+	beginCall := func(caller, key string, sum [32]byte) (newAnswer, storedAnswer *IdempotentAnswer, err error) {
 		t.Helper()
-		return a.BeginCall(t.Context(), named(caller), key, sum, now)
+		return a.BeginCall(t.Context(), callerNamed(caller), key, sum, now)
 	}
-	first, _, err := begin("ash", "k", one)
-	if err != nil || first == nil {
+	firstAnswer, _, err := beginCall("ash", "k", requestSum)
+	if err != nil || firstAnswer == nil {
 		t.Fatal(err)
 	}
-	// Whoever sends it again meanwhile waits.
-	waited := make(chan *IdempotentAnswer)
+	// A repetition waits while the first call is still running.
+	waitedAnswer := make(chan *IdempotentAnswer)
 	go func() {
-		_, known, err := a.BeginCall(context.Background(), named("ash"), "k", one, now)
+		_, storedAnswer, err := a.BeginCall(context.Background(), callerNamed("ash"), "k", requestSum, now)
 		if err != nil {
 			t.Error(err)
 		}
-		waited <- known
+		waitedAnswer <- storedAnswer
 	}()
-	impatient, stop := context.WithCancel(t.Context())
+	shortCtx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, _, err := a.BeginCall(impatient, named("ash"), "k", one, now); err == nil {
+	if _, _, err := a.BeginCall(shortCtx, callerNamed("ash"), "k", requestSum, now); err == nil {
 		t.Error("a call that has ended waits")
 	}
-	a.EndCall(named("ash"), first, &Response{201, "application/json", []byte(`{"id":"1"}`), []string{"dog:bella"}})
-	if known := <-waited; known != first || string(known.Body) != `{"id":"1"}` || known.Status != 201 || known.Subjects[0] != "dog:bella" {
-		t.Errorf("who has waited got %v", known)
+	a.EndCall(callerNamed("ash"), firstAnswer, &Response{201, "application/json", []byte(`{"id":"1"}`), []string{"dog:bella"}})
+	if storedAnswer := <-waitedAnswer; storedAnswer != firstAnswer || string(storedAnswer.Body) != `{"id":"1"}` ||
+		storedAnswer.Status != 201 || storedAnswer.Subjects[0] != "dog:bella" {
+		t.Errorf("who has waited got %v", storedAnswer)
 	}
 	var conflict *sqlstate.Error
-	if _, _, err := begin("ash", "k", sumOf(t, `{"content":"y"}`)); !errors.As(err, &conflict) || conflict.Code != sqlstate.ConsentConflict {
+	if _, _, err := beginCall("ash", "k", sumOf(t, `{"content":"y"}`)); !errors.As(err, &conflict) ||
+		conflict.Code != sqlstate.ConsentConflict {
 		t.Errorf("another change: %v", err)
 	}
-	if mine, known, err := begin("rex", "k", sumOf(t, `{"content":"y"}`)); err != nil || mine == nil || known != nil {
+	if newAnswer, storedAnswer, err := beginCall("rex", "k", sumOf(t, `{"content":"y"}`)); err != nil || newAnswer == nil ||
+		storedAnswer != nil {
 		t.Error("a key is another caller's")
 	}
-	// What has failed can be sent again, also otherwise.
-	failed, _, _ := begin("ash", "f", one)
-	a.EndCall(named("ash"), failed, nil)
-	if mine, _, err := begin("ash", "f", sumOf(t, `{"content":"y"}`)); err != nil || mine == nil {
+	// After a failure, the key can be used again, also for another request.
+	failed, _, _ := beginCall("ash", "f", requestSum)
+	a.EndCall(callerNamed("ash"), failed, nil)
+	if newAnswer, _, err := beginCall("ash", "f", sumOf(t, `{"content":"y"}`)); err != nil || newAnswer == nil {
 		t.Errorf("after a failure: %v", err)
 	}
-	// A day later it is forgotten.
+	// After a day the answer is forgotten.
 	now = now.Add(answerLifetime + time.Second)
-	if mine, known, _ := begin("ash", "k", one); mine == nil || known != nil {
+	if newAnswer, storedAnswer, _ := beginCall("ash", "k", requestSum); newAnswer == nil || storedAnswer != nil {
 		t.Error("it is remembered for ever")
 	}
-	// Of one caller there are so many, and of all together.
+	// The number of stored answers is limited, per caller and in all.
 	for i := range maxKeysPerCaller + 10 {
-		mine, _, err := begin("many", strconv.Itoa(i), one)
-		if err != nil || mine == nil {
+		newAnswer, _, err := beginCall("many", strconv.Itoa(i), requestSum)
+		if err != nil || newAnswer == nil {
 			t.Fatal(err)
 		}
-		a.EndCall(named("many"), mine, &Response{Status: 200, Body: []byte("x")})
+		a.EndCall(callerNamed("many"), newAnswer, &Response{Status: 200, Body: []byte("x")})
 	}
-	if n := a.byCaller[callerKey(named("many"))].order.Len(); n != maxKeysPerCaller {
+	if n := a.byCaller[callerKey(callerNamed("many"))].order.Len(); n != maxKeysPerCaller {
 		t.Errorf("%d are remembered", n)
 	}
-	if _, known, _ := begin("many", strconv.Itoa(maxKeysPerCaller+9), one); known == nil {
+	if _, storedAnswer, _ := beginCall("many", strconv.Itoa(maxKeysPerCaller+9), requestSum); storedAnswer == nil {
 		t.Error("the newest is forgotten")
 	}
-	large := []byte(strings.Repeat("x", 1<<20))
+	largeAnswer := []byte(strings.Repeat("x", 1<<20))
 	for i := range 40 {
-		mine, _, _ := begin("large", strconv.Itoa(i), one)
-		a.EndCall(named("large"), mine, &Response{Status: 200, Body: large})
+		newAnswer, _, _ := beginCall("large", strconv.Itoa(i), requestSum)
+		a.EndCall(callerNamed("large"), newAnswer, &Response{Status: 200, Body: largeAnswer})
 	}
-	if _, known, _ := begin("many", strconv.Itoa(maxKeysPerCaller+9), one); a.bytes > maxAnswerBytes || known == nil {
-		t.Errorf("%d bytes, and who has little gives way: %v", a.bytes, known)
+	if _, storedAnswer, _ := beginCall("many", strconv.Itoa(maxKeysPerCaller+9), requestSum); a.bytes > maxAnswerBytes || storedAnswer == nil {
+		t.Errorf("%d bytes, and who has little gives way: %v", a.bytes, storedAnswer)
 	}
-	// Who acts for somebody else is another caller.
+	// A caller who acts for a user is a different caller for each user.
 	alice, bob := identity.Caller{Role: identity.Agent, Name: "jwt 1",
 		Claims: map[string]string{"user": "alice"}}, identity.Caller{Role: identity.Agent, Name: "jwt 1", Claims: map[string]string{"user": "bob"}}
 	if callerKey(alice) == callerKey(bob) {
@@ -102,14 +106,15 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// A token whose name was given to another agent or subject is somebody else: answers to the first are not for the second.
+// If the name of a token is given to another agent or subject, it is a different caller: stored answers to the former
+// are not returned.
 func TestReusedTokenNames(t *testing.T) {
 	chat := identity.Caller{Name: "app", Role: identity.Agent, Agent: "chat", Database: "d"}
-	for _, other := range []identity.Caller{
+	for _, otherCaller := range []identity.Caller{
 		{Name: "app", Role: identity.Agent, Agent: "voice", Database: "d"}, {Name: "app", Role: identity.Subject, Subject: "chat", Database: "d"},
 	} {
-		if callerKey(chat) == callerKey(other) {
-			t.Errorf("%+v has the answers of %+v", other, chat)
+		if callerKey(chat) == callerKey(otherCaller) {
+			t.Errorf("%+v has the answers of %+v", otherCaller, chat)
 		}
 	}
 }

@@ -36,12 +36,12 @@ func (o *AdminService) Report(ctx context.Context, caller identity.Caller, q acc
 	if err != nil {
 		return nil, err
 	}
-	waiting := time.NewTimer(10 * time.Second)
-	defer waiting.Stop()
+	timer := time.NewTimer(10 * time.Second)
+	defer timer.Stop()
 	select {
 	case o.reportSlot <- struct{}{}:
 		defer func() { <-o.reportSlot }()
-	case <-waiting.C:
+	case <-timer.C:
 		return nil, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "another report is being made").
 			WithHint("Try again in a minute.")
 	case <-ctx.Done():

@@ -1,9 +1,9 @@
-// Package operations has what callers of HTTP, MCP and the console can ask for, one operation each, and decides which
-// roles may ask. Those packages translate requests and answers; they have no rules.
+// Package operations has the operations that callers of HTTP, MCP and the console can request, and decides which roles
+// may request them. Those packages translate requests and answers; they have no rules.
 //
 // Guarantee: an operation checks the caller before it looks anything up, so that a refusal is the same whether the
-// object exists or not. Package consent decides about changes of consents, by the party that the caller is; rows are
-// read and written over connections through the proxy.
+// object exists or not. Package consent decides about changes of consents, by the caller's party; rows are read and
+// written over connections through the proxy.
 package operations
 
 import (
@@ -94,9 +94,9 @@ func RequireRole(c identity.Caller, roles ...identity.Role) error {
 }
 
 // RoleList lists roles in a text.
-func RoleList(all []identity.Role) string {
-	words := make([]string, len(all))
-	for i, r := range all {
+func RoleList(roles []identity.Role) string {
+	words := make([]string, len(roles))
+	for i, r := range roles {
 		words[i] = string(r)
 	}
 	return strings.Join(words, ", ")
@@ -104,27 +104,27 @@ func RoleList(all []identity.Role) string {
 
 // SubjectOf returns the subject of an operation: the requested one, or else the caller. A subject may name no other;
 // the refusal does not depend on whether that other exists.
-func SubjectOf(c identity.Caller, requested string) (string, error) {
+func SubjectOf(c identity.Caller, requestedSubject string) (string, error) {
 	switch {
-	case c.Role == identity.Subject && (requested == "" || requested == c.Subject):
+	case c.Role == identity.Subject && (requestedSubject == "" || requestedSubject == c.Subject):
 		return c.Subject, nil
 	case c.Role == identity.Subject:
 		return "", newForbiddenError()
-	case requested == "":
+	case requestedSubject == "":
 		return "", consent.Command{Action: consent.ActionNoteReport}.Check()
 	default:
-		return requested, nil
+		return requestedSubject, nil
 	}
 }
 
 // PartyFor returns the party that a caller is for a subject: a subject acts for itself and, as a guardian, for others.
 // Package consent decides whether it is a guardian; a stranger gets the same refusal.
-func PartyFor(c identity.Caller, requested string) (subject string, party consent.Party, err error) {
+func PartyFor(c identity.Caller, requestedSubject string) (subject string, party consent.Party, err error) {
 	party = PartyOfCaller(c)
-	if c.Role == identity.Subject && requested != "" && requested != c.Subject {
-		return requested, consent.Party{Role: consent.RoleGuardian, ID: c.Subject}, nil
+	if c.Role == identity.Subject && requestedSubject != "" && requestedSubject != c.Subject {
+		return requestedSubject, consent.Party{Role: consent.RoleGuardian, ID: c.Subject}, nil
 	}
-	subject, err = SubjectOf(c, requested)
+	subject, err = SubjectOf(c, requestedSubject)
 	return subject, party, err
 }
 

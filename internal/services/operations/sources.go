@@ -33,7 +33,7 @@ func (d *Service) ReadSource(ctx context.Context, caller identity.Caller, s *pol
 		return nil, err
 	}
 	relation := s.Table.Relation
-	key, valid := keyValue(relation.Column(s.Key).Type, id)
+	key, isValid := keyValue(relation.Column(s.Key).Type, id)
 	conn, err := d.Connect(ctx, caller)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (d *Service) ReadSource(ctx context.Context, caller identity.Caller, s *pol
 	if err = errors.Join(err, rows.Err()); err != nil {
 		return nil, translateError(err)
 	}
-	if !found || !valid {
+	if !found || !isValid {
 		return nil, NewNoSourceError()
 	}
 	for i, v := range into {

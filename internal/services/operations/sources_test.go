@@ -6,9 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// An id that no row can have is nobody's: the database is asked for another one, which it takes as a value of the type.
+// An id that the column's type cannot have belongs to no row. The database is then asked for another id, which is valid
+// for the type.
 func TestImpossibleIDsAreNotFound(t *testing.T) {
-	for of, ids := range map[string]map[string]bool{
+	for typeName, ids := range map[string]map[string]bool{
 		"text": {
 			"abc": true, "Müller, 1. Gespräch": true, "'; DROP TABLE notes; --": true, strings.Repeat("x", 1024): true,
 			"": false, "a\x00b": false, "\x00": false, "half a charact\xc3": false, "\xff": false, "two\nlines": false,
@@ -21,14 +22,14 @@ func TestImpossibleIDsAreNotFound(t *testing.T) {
 		"uuid": {"0198c0de-0000-4000-8000-00000000000a": true, "0198C0DE-0000-4000-8000-00000000000A": true,
 			"0198c0de": false, "": false, "0198c0de-0000-4000-8000-00000000000\x00": false},
 	} {
-		for id, can := range ids {
-			key, valid := keyValue(of, id)
-			if valid != can {
-				t.Errorf("%s %.30q: a row can have it: %t, want %t", of, id, valid, can)
+		for id, isPossible := range ids {
+			key, isValid := keyValue(typeName, id)
+			if isValid != isPossible {
+				t.Errorf("%s %.30q: a row can have it: %t, want %t", typeName, id, isValid, isPossible)
 			}
 			text, isText := key.(string)
-			if isText && (!utf8.ValidString(text) || strings.ContainsRune(text, 0)) || can && isText && text != id {
-				t.Errorf("%s %.30q: the database is asked for %.30q", of, id, text)
+			if isText && (!utf8.ValidString(text) || strings.ContainsRune(text, 0)) || isPossible && isText && text != id {
+				t.Errorf("%s %.30q: the database is asked for %.30q", typeName, id, text)
 			}
 		}
 	}

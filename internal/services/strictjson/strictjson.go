@@ -35,10 +35,10 @@ func checkNames(data []byte, depth int) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	type openLevel struct {
-		seen       map[string]bool // nil: the level is an array
+		seenNames  map[string]bool // nil: the level is an array
 		nameIsNext bool            // the next token is a name
 	}
-	var open []openLevel
+	var openLevels []openLevel
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -47,39 +47,39 @@ func checkNames(data []byte, depth int) error {
 		if err != nil {
 			return errors.New("it is not one JSON value")
 		}
-		top := len(open) - 1
+		top := len(openLevels) - 1
 		switch t := token.(type) {
 		case json.Delim:
 			switch t {
 			case '{', '[':
 				if top >= 0 {
-					open[top].nameIsNext = open[top].seen != nil
+					openLevels[top].nameIsNext = openLevels[top].seenNames != nil
 				}
-				if len(open) == depth {
+				if len(openLevels) == depth {
 					return fmt.Errorf("it is nested deeper than %d levels", depth)
 				}
 				l := openLevel{}
 				if t == '{' {
 					l = openLevel{map[string]bool{}, true}
 				}
-				open = append(open, l)
+				openLevels = append(openLevels, l)
 			default:
-				open = open[:top]
+				openLevels = openLevels[:top]
 			}
 		case string:
-			if top >= 0 && open[top].nameIsNext {
-				if open[top].seen[t] {
+			if top >= 0 && openLevels[top].nameIsNext {
+				if openLevels[top].seenNames[t] {
 					return errors.New("an object has the same name twice")
 				}
-				open[top].seen[t], open[top].nameIsNext = true, false
+				openLevels[top].seenNames[t], openLevels[top].nameIsNext = true, false
 				continue
 			}
 			if top >= 0 {
-				open[top].nameIsNext = open[top].seen != nil
+				openLevels[top].nameIsNext = openLevels[top].seenNames != nil
 			}
 		default:
 			if top >= 0 {
-				open[top].nameIsNext = open[top].seen != nil
+				openLevels[top].nameIsNext = openLevels[top].seenNames != nil
 			}
 		}
 	}

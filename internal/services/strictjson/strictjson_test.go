@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 		strings.Repeat("[", 32) + strings.Repeat("]", 32):           "",
 		strings.Repeat("[", 33) + strings.Repeat("]", 33):           "deeper",
 		strings.Repeat(`{"a":`, 33) + "1" + strings.Repeat("}", 33): "deeper",
-		strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000): "JSON", // or deeper
+		strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000): "JSON", // far beyond the limit of nesting
 	} {
 		err := strictjson.Check([]byte(text), 32)
 		switch {

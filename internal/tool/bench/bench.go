@@ -132,17 +132,17 @@ func median(values []float64) float64 {
 }
 
 // quantile returns the smallest duration that a part q of all does not exceed. The durations are sorted.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+func quantile(sortedTimes []time.Duration, q float64) time.Duration {
+	return sortedTimes[max(0, int(math.Ceil(q*float64(len(sortedTimes))))-1)]
 }
 
 // errNoTransactions is the error of a round in which no transaction was finished.
 var errNoTransactions = errors.New("no transaction was finished in time: give it more --time, or a shorter query")
 
-// warmUp is how much longer a round lasts because what comes first is not counted: servers make plans, and caches fill.
+// warmUp is the first part of a round, whose transactions are not counted: servers make plans, and caches fill.
 func (p Plan) warmUp() time.Duration { return min(p.RoundTime/4, time.Second) }
 
-// RoundDuration returns how long a turn lasts without logins.
+// RoundDuration returns how long a round lasts for one target, without logins.
 func (p Plan) RoundDuration() time.Duration { return p.warmUp() + p.RoundTime }
 
 // runRound lets a target run as fast as it can. Logins and preparations come before the time is taken.
@@ -158,7 +158,7 @@ func (p Plan) runRound(ctx context.Context, w Target, protocol Protocol) (RoundR
 		defer c.close()
 		clients[i] = c
 	}
-	failed := make(chan error, p.Clients)
+	failures := make(chan error, p.Clients)
 	startedAt := time.Now().Add(p.warmUp())
 	for _, c := range clients {
 		go func() {
@@ -166,12 +166,12 @@ func (p Plan) runRound(ctx context.Context, w Target, protocol Protocol) (RoundR
 			if err != nil {
 				cancel() // the others need not go on
 			}
-			failed <- err
+			failures <- err
 		}()
 	}
 	var err error
 	for range clients {
-		if e := <-failed; e != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		if e := <-failures; e != nil && (err == nil || errors.Is(err, context.Canceled)) {
 			err = e
 		}
 	}
@@ -179,13 +179,13 @@ func (p Plan) runRound(ctx context.Context, w Target, protocol Protocol) (RoundR
 	if err != nil {
 		return RoundResult{}, err
 	}
-	var all []time.Duration
+	var latencies []time.Duration
 	for _, c := range clients {
-		all = append(all, c.durations...)
+		latencies = append(latencies, c.durations...)
 	}
-	if len(all) == 0 {
+	if len(latencies) == 0 {
 		return RoundResult{}, errNoTransactions
 	}
-	slices.Sort(all)
-	return RoundResult{float64(len(all)) / took.Seconds(), quantile(all, 0.5), quantile(all, 0.99)}, nil
+	slices.Sort(latencies)
+	return RoundResult{float64(len(latencies)) / took.Seconds(), quantile(latencies, 0.5), quantile(latencies, 0.99)}, nil
 }

@@ -20,8 +20,8 @@ type benchClient struct {
 const preparedName = "pgconsent_bench"
 
 // ConnectTo opens a connection on which nothing can be written.
-func ConnectTo(ctx context.Context, to *pgconn.Config) (*pgconn.PgConn, error) {
-	c := to.Copy()
+func ConnectTo(ctx context.Context, config *pgconn.Config) (*pgconn.PgConn, error) {
+	c := config.Copy()
 	c.RuntimeParams = maps.Clone(c.RuntimeParams)
 	if c.RuntimeParams == nil {
 		c.RuntimeParams = map[string]string{}
@@ -57,7 +57,7 @@ func (c *benchClient) close() {
 	_ = c.conn.Close(ctx)
 }
 
-// run sends the statement until then, and counts what ends after this moment.
+// run sends the statement until a time, and counts transactions that end after countFrom.
 func (c *benchClient) run(ctx context.Context, countFrom, until time.Time) error {
 	for now := time.Now(); now.Before(until); {
 		if err := c.runOnce(ctx); err != nil {
@@ -80,8 +80,8 @@ func (c *benchClient) runOnce(ctx context.Context) error {
 		return c.conn.Exec(ctx, c.statement.Texts[n%len(c.statement.Texts)]).Close()
 	}
 	var values [][]byte
-	if all := c.statement.Values; len(all) > 0 {
-		values = all[n%len(all)]
+	if valueSets := c.statement.Values; len(valueSets) > 0 {
+		values = valueSets[n%len(valueSets)]
 	}
 	if c.protocol == Prepared {
 		_, err := c.conn.ExecPrepared(ctx, preparedName, values, nil, nil).Close()

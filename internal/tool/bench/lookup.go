@@ -28,12 +28,12 @@ func PrimaryKeyStatement(ctx context.Context, owner, agent *pgconn.PgConn, table
 	if err != nil {
 		return Statement{}, err
 	}
-	described := agent.ExecParams(ctx, "SELECT * FROM "+name+" LIMIT 0", nil, nil, nil, nil)
+	description := agent.ExecParams(ctx, "SELECT * FROM "+name+" LIMIT 0", nil, nil, nil, nil)
 	var columns []string
-	for _, f := range described.FieldDescriptions() {
+	for _, f := range description.FieldDescriptions() {
 		columns = append(columns, quoteIdent(f.Name))
 	}
-	if _, err := described.Close(); err != nil {
+	if _, err := description.Close(); err != nil {
 		return Statement{}, err
 	}
 	list := make([]string, len(keys))

@@ -35,9 +35,9 @@ func (x *examination) findingsWithTable(ctx context.Context, f Finding, sql stri
 		oid   uint32
 	)
 	_, err = pgx.ForEachRow(rows, []any{&name, &oid}, func() error {
-		one := Finding{f.ID, f.Severity, strings.ReplaceAll(f.Problem, "%s", name), strings.ReplaceAll(f.Fix, "%s", name)}
-		x.findingTables[one] = append(x.findingTables[one], oid)
-		found = append(found, one)
+		finding := Finding{f.ID, f.Severity, strings.ReplaceAll(f.Problem, "%s", name), strings.ReplaceAll(f.Fix, "%s", name)}
+		x.findingTables[finding] = append(x.findingTables[finding], oid)
+		found = append(found, finding)
 		return nil
 	})
 	return found, err
@@ -69,19 +69,19 @@ func (x *examination) tableOfDrift(drift string) uint32 {
 	var found uint32
 	for oid, table := range x.tableNames() {
 		name := table.String()
-		its := (strings.HasPrefix(line, "policy ") || strings.HasPrefix(line, "trigger ")) &&
+		isOfTable := (strings.HasPrefix(line, "policy ") || strings.HasPrefix(line, "trigger ")) &&
 			strings.HasSuffix(line, " on "+name) ||
 			strings.HasPrefix(line, "column "+name+".")
 		for _, view := range []catalog.Name{
 			predicate.LookupView(table), predicate.SignedLookupView(table), predicate.SignedView(table),
 			predicate.RowView(table), predicate.FilteredRowView(table),
 		} {
-			its = its || line == "relation "+view.String()
+			isOfTable = isOfTable || line == "relation "+view.String()
 		}
-		if its && found != 0 && found != oid {
+		if isOfTable && found != 0 && found != oid {
 			return 0
 		}
-		if its {
+		if isOfTable {
 			found = oid
 		}
 	}

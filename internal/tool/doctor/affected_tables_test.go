@@ -13,16 +13,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// What is unsafe about one table is told of as that, and what is about more, or about both, is not.
+// A finding about a single table names it as the affected table. A finding about more than one table names none.
 func TestFindingsOfSingleTables(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	super := db.Connect(t, "postgres")
 	s := subject(t, db)
 	control := db.Connect(t, "pgconsent_control")
 	memories := oidOf(t, super, "public.memories")
 	for _, q := range []struct {
-		sql, undo string
-		confined  bool
+		sql, undo  string
+		tableError bool
 	}{
 		{"ALTER TABLE public.memories DISABLE ROW LEVEL SECURITY", "ALTER TABLE public.memories ENABLE ROW LEVEL SECURITY", true},
 		{"ALTER POLICY pgconsent_select ON public.memories RENAME TO pgconsent_other",
@@ -36,26 +36,26 @@ func TestFindingsOfSingleTables(t *testing.T) {
 	} {
 		exec(t, super, q.sql)
 		err := doctor.CheckServing(context.Background(), control, s)
-		var confined *doctor.UnsafeTables
-		switch is := errors.As(err, &confined); {
+		var tableError *doctor.UnsafeTables
+		switch isTableError := errors.As(err, &tableError); {
 		case err == nil:
 			t.Errorf("%s: is safe", q.sql)
-		case is != q.confined:
-			t.Errorf("%s: about single tables: %t; %v", q.sql, is, err)
-		case is && !slices.Equal(slices.Compact(confined.Relations), []uint32{memories}):
-			t.Errorf("%s: is about %v, want %d", q.sql, confined.Relations, memories)
+		case isTableError != q.tableError:
+			t.Errorf("%s: about single tables: %t; %v", q.sql, isTableError, err)
+		case isTableError && !slices.Equal(slices.Compact(tableError.Relations), []uint32{memories}):
+			t.Errorf("%s: is about %v, want %d", q.sql, tableError.Relations, memories)
 		}
 		exec(t, super, q.undo)
 	}
 	if err := doctor.CheckServing(context.Background(), control, s); err != nil {
 		t.Error(err)
 	}
-	// A view of ours is one table's by its name, whatever it reads.
+	// A view of pgconsent belongs to one table by its name, whatever it reads.
 	view := predicate.LookupView(catalog.Name{Schema: "public", Name: "people"}).SQL()
 	exec(t, super, "CREATE OR REPLACE VIEW "+view+" WITH (security_barrier) AS "+one(t, super, "SELECT pg_get_viewdef('"+view+"'::regclass)"))
 	err := doctor.CheckServing(context.Background(), control, s)
-	var confined *doctor.UnsafeTables
-	if !errors.As(err, &confined) || !slices.Equal(confined.Relations, []uint32{oidOf(t, super, "public.people")}) {
+	var tableError *doctor.UnsafeTables
+	if !errors.As(err, &tableError) || !slices.Equal(tableError.Relations, []uint32{oidOf(t, super, "public.people")}) {
 		t.Errorf("a view over people that was altered: %v", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// canaryShapes are statements with an expression that fails on the canary's hidden row, or because of it, at every
-// place where the planner might evaluate it too early; %s is the canary.
+// canaryShapes are statements with an expression that fails on the canary table's hidden row, or because of it. The
+// expression is in each position where the planner might evaluate it too early; %s is the canary table.
 var canaryShapes = []string{
 	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) (b.id " +
@@ -33,8 +33,8 @@ var canaryShapes = []string{
 	"SELECT c.id FROM %s AS c, LATERAL (SELECT c.secret::pg_catalog.int4 AS n) AS x WHERE x.n OPERATOR(pg_catalog.=) 7",
 	"SELECT (SELECT c.id FROM %s AS c WHERE c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
 	"SELECT DISTINCT ON (secret::pg_catalog.int4) id FROM %s",
-	// Both comparisons are leak-proof. The second operand of the last one fails when a row reaches it: only the hidden row
-	// passes the first comparison. No index has these columns.
+	// Both comparisons are leak-proof. The second operand of the last one fails when a row reaches it: only the hidden
+	// row passes the first comparison. No index has these columns.
 	"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM %s WHERE secret OPERATOR(pg_catalog.=) 'a hidden row' AND consent " +
 		"OPERATOR(pg_catalog.=) (SELECT (1 OPERATOR(pg_catalog./) (g OPERATOR(pg_catalog.-) g))::pg_catalog.text " +
 		"FROM pg_catalog.generate_series(1, 1) AS g))",
@@ -42,8 +42,8 @@ var canaryShapes = []string{
 		"OPERATOR(pg_catalog.=) 1",
 }
 
-// signedCanaryShapes are statements of this kind for the signed path: an expression that would fail on the hidden row
-// is computed only on rows that were found.
+// signedCanaryShapes are such statements for the signed path: an expression that would fail on the hidden row is
+// computed only for rows that passed the rule.
 var signedCanaryShapes = []string{
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''",
 	"SELECT c.id FROM (SELECT * FROM %s AS c WHERE c.secret OPERATOR(pg_catalog.<>) '' OFFSET 0) AS c WHERE " +
@@ -173,13 +173,13 @@ func (p *probe) runCanary(ctx context.Context, relation string, hints []string,
 	return err
 }
 
-// firstColumns sends the statements in one pipeline, each a transaction of its own.
+// firstColumns sends the statements in one pipeline, each in a separate transaction.
 func (p *probe) firstColumns(ctx context.Context, statements []string,
 	judge func(sql, got string, err error) error) (err error) {
 	pipeline := p.conn.PgConn().StartPipeline(ctx)
 	defer func() {
-		if closing := pipeline.Close(); err == nil {
-			err = closing
+		if closeErr := pipeline.Close(); err == nil {
+			err = closeErr
 		}
 	}()
 	for _, sql := range statements {
@@ -192,25 +192,25 @@ func (p *probe) firstColumns(ctx context.Context, statements []string,
 	var pg *pgconn.PgError
 	for _, sql := range statements {
 		var got []string
-		answer, failed := pipeline.GetResults()
-		if reader, ok := answer.(*pgconn.ResultReader); ok && failed == nil {
+		answer, resultErr := pipeline.GetResults()
+		if reader, ok := answer.(*pgconn.ResultReader); ok && resultErr == nil {
 			result := reader.Read()
-			failed = result.Err
+			resultErr = result.Err
 			for _, row := range result.Rows {
 				if row[0] != nil {
 					got = append(got, string(row[0]))
 				}
 			}
 		}
-		if failed != nil && !errors.As(failed, &pg) {
-			return failed
+		if resultErr != nil && !errors.As(resultErr, &pg) {
+			return resultErr
 		}
 		if answer, err := pipeline.GetResults(); err != nil {
 			return err
 		} else if _, ok := answer.(*pgconn.PipelineSync); !ok {
 			return fmt.Errorf("%s: the server answers with %T", sql, answer)
 		}
-		if err := judge(sql, strings.Join(got, ","), failed); err != nil {
+		if err := judge(sql, strings.Join(got, ","), resultErr); err != nil {
 			return err
 		}
 	}

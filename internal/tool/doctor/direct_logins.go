@@ -17,7 +17,7 @@ func checkDirectLogins(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var tables []uint32
 	for _, table := range x.Policy.Tables() {
-		if _, open := table.Rows.(predicate.Open); !open || table.Columns != nil {
+		if _, isOpen := table.Rows.(predicate.Open); !isOpen || table.Columns != nil {
 			tables = append(tables, table.Relation.OID)
 		}
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// A login that could read protected tables without the proxy is told, with the tables; owners and others are not.
+// A login role that could read protected tables without the proxy is reported, with the tables. Owners and roles
+// without such rights are not.
 func TestDirectLogins(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	defer pgtest.Lock(t, "roles")()
 	conn := db.Connect(t, "postgres")
 	s, err := compile(t.Context(), conn)
@@ -26,7 +27,7 @@ func TestDirectLogins(t *testing.T) {
 	})
 	exec(t, conn, `GRANT SELECT ON people, memories TO beside_reader; GRANT SELECT ON people TO beside_owner, beside_group;
 		GRANT SELECT (id) ON people TO beside_column`)
-	said := func(owners []string) string {
+	findingText := func(owners []string) string {
 		s.Owners = owners
 		out := ""
 		for _, f := range examine(t, db, s) {
@@ -39,10 +40,10 @@ func TestDirectLogins(t *testing.T) {
 	const ends = " past the proxy, every row of them\n"
 	want := "beside_column can log in on the server and read people" + ends + "beside_member can log in on the server and read people" + ends +
 		"beside_reader can log in on the server and read memories, people" + ends
-	if got := said([]string{"beside_owner"}); got != want {
+	if got := findingText([]string{"beside_owner"}); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if got := said(nil); got != "" {
+	if got := findingText(nil); got != "" {
 		t.Errorf("a running proxy says %s", got)
 	}
 }

@@ -50,7 +50,7 @@ type Finding struct {
 	Fix      string   `json:"fix,omitempty"`
 }
 
-// Target is what to check, apart from the connection.
+// Target has everything that is checked, except the connection.
 type Target struct {
 	// names of the roles; "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
@@ -161,8 +161,9 @@ func UnsafeError(found []Finding) error {
 		WithHint("pgconsent doctor shows every finding.")
 }
 
-// CheckServing does what Examine does, for a running proxy, which repeats it. It returns an error unless the database
-// is safe, an [UnsafeTables] where all but some tables are. It leaves out checks that would read large tables.
+// CheckServing makes the checks of RunChecks for a running proxy, which repeats them. It returns an error unless the
+// database is safe, an [UnsafeTables] error if all but some tables are. It leaves out checks that would read large
+// tables.
 func CheckServing(ctx context.Context, conn *pgx.Conn, s Target) error {
 	s.forRunningProxy = true
 	x := &examination{Target: s.withDefaultRoles(), conn: conn, findingTables: map[Finding][]uint32{}}

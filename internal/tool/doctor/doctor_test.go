@@ -57,10 +57,10 @@ views: { letter_list: {} }
 functions: { count_memories: { pin: { respect_consent: true } } }
 `
 
-// lookupViewName is one of the views that the rules read.
+// lookupViewName is one of the views that row policies read.
 const lookupViewName = "pgconsent.h_public_people"
 
-// compile reads the rules against a database.
+// compile compiles the rules against a database.
 func compile(ctx context.Context, conn *pgx.Conn) (doctor.Target, error) {
 	return compileRules(ctx, conn, rules)
 }
@@ -81,8 +81,8 @@ func compileRules(ctx context.Context, conn *pgx.Conn, rules string) (doctor.Tar
 	return doctor.Target{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{})}, nil
 }
 
-// safe is a database as pgconsent migrate leaves it.
-func safe(t *testing.T) *pgtest.DB {
+// migratedDatabase returns a database in the state after pgconsent migrate.
+func migratedDatabase(t *testing.T) *pgtest.DB {
 	t.Helper()
 	db := pgtest.Template(t, "safe", func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, schema); err != nil {
@@ -94,7 +94,7 @@ func safe(t *testing.T) *pgtest.DB {
 		}
 		return migrations.Up(ctx, conn, migrations.Options{}, s.Plan)
 	})
-	// The rights on a database itself are not copied from a template.
+	// A copy of a template database does not have the template's database privileges.
 	exec(t, db.Connect(t, "postgres"), "REVOKE TEMPORARY, CREATE ON DATABASE "+db.Name+" FROM PUBLIC")
 	return db
 }
@@ -142,10 +142,10 @@ func has(found []doctor.Finding, id string, severity doctor.Severity) bool {
 	return false
 }
 
-// A signed path that evaluates anything before it has seen the signature is found out, and does not keep agents from being
-// served by the other.
+// The probe finds a signed path that evaluates an expression before it checks the signature. Agents can still be served
+// without the signed path.
 func TestSignedPathProbe(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	s.Plan = rls.Generate(s.Policy, s.Snapshot, rls.Options{SignedViews: true})
 	conn := db.Connect(t, "postgres")
@@ -155,18 +155,18 @@ func TestSignedPathProbe(t *testing.T) {
 	if found := probe(t, db, s); !has(found, doctor.SignedPathProbe, doctor.SeverityOK) || !has(found, "row_security_path", doctor.SeverityOK) {
 		t.Errorf("%+v", found)
 	}
-	for name, where := range map[string]string{
+	for name, condition := range map[string]string{
 		"beside each row":    "WHERE pgconsent_signed.text_is_signed() IS NOT DISTINCT FROM (id > 0)",
 		"never":              "WHERE id = 1",
 		"false in its place": "WHERE (SELECT pgconsent_signed.sealed()) AND false",
 	} {
-		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanarySignedView()+" AS SELECT id, consent, secret FROM pgconsent_signed.canary "+where)
+		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanarySignedView()+" AS SELECT id, consent, secret FROM pgconsent_signed.canary "+condition)
 		found := probe(t, db, s)
 		if !has(found, doctor.SignedPathProbe, doctor.SeverityNoSignedPath) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
-	// A row policy that is evaluated after the expressions of a statement.
+	// A row policy that PostgreSQL evaluates after a statement's own expressions.
 	exec(t, conn, "DROP POLICY pgconsent_select ON pgconsent_signed.canary")
 	if found := probe(t, db, s); !has(found, "row_security_path", doctor.SeverityUnsafe) {
 		t.Errorf("%+v", found)
@@ -174,7 +174,7 @@ func TestSignedPathProbe(t *testing.T) {
 }
 
 func TestSafeDatabase(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	for _, f := range append(examine(t, db, s), probe(t, db, s)...) {
 		switch f.Severity {
@@ -191,11 +191,11 @@ func TestSafeDatabase(t *testing.T) {
 	}
 }
 
-// Each row breaks a real database by SQL; the finding must be there, and serving be refused.
+// Each case makes a real database unsafe by SQL. The finding must be reported, and serving refused.
 func TestUnsafeDatabases(t *testing.T) {
 	for i, tc := range []struct {
 		want, sql string
-		undo      string // of what outlives the database
+		undo      string // undoes changes that outlive the database
 	}{
 		{"agent_superuser", "ALTER ROLE pgconsent_agent SUPERUSER", "ALTER ROLE pgconsent_agent NOSUPERUSER"},
 		{"agent_bypassrls", "ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER ROLE pgconsent_agent NOBYPASSRLS"},
@@ -276,7 +276,7 @@ func TestUnsafeDatabases(t *testing.T) {
 			continue
 		}
 		t.Run(tc.want, func(t *testing.T) {
-			db := safe(t)
+			db := migratedDatabase(t)
 			s := subject(t, db)
 			dba := db.Connect(t, "postgres")
 			exec(t, dba, tc.sql)
@@ -298,7 +298,7 @@ func TestUnsafeDatabases(t *testing.T) {
 	}
 }
 
-// pgtestExec runs a statement on a connection of its own, after the test's are gone.
+// pgtestExec runs a statement on a connection of its own, after the test's connections are closed.
 func pgtestExec(db *pgtest.DB, sql string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
@@ -311,7 +311,7 @@ func pgtestExec(db *pgtest.DB, sql string) (string, error) {
 	return tag.String(), err
 }
 
-// What a customer may do with their own database.
+// Changes that customers may make in their own database are not reported as unsafe.
 func TestHarmlessChanges(t *testing.T) {
 	tier.All(t)
 	for name, sql := range map[string]string{
@@ -324,7 +324,7 @@ func TestHarmlessChanges(t *testing.T) {
 		"a policy on an unlisted table": "CREATE TABLE public.other (id int); CREATE POLICY p ON public.other AS RESTRICTIVE USING (false)",
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := safe(t)
+			db := migratedDatabase(t)
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), sql)
 			t.Cleanup(func() { _, _ = pgtestExec(db, "DROP OWNED BY clerk; DROP ROLE clerk") })
@@ -342,7 +342,7 @@ func TestHarmlessChanges(t *testing.T) {
 }
 
 func TestEncoding(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	if _, err := pgtestExec(db, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"); err != nil {
 		t.Fatal(err)
@@ -359,8 +359,8 @@ func TestEncoding(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	all := map[string]string{
-		// Agents' sessions bring these two: neither is a reason to refuse them.
+	changeByFinding := map[string]string{
+		// Agents' sessions set these two themselves, so a stored value is no reason to refuse them.
 		"standard_conforming_strings": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET " +
 			"standard_conforming_strings = off', current_database()); EXECUTE format('ALTER DATABASE %I SET row_security = off', current_database()); END $$",
 		"agent_unlisted":     "CREATE TABLE public.other (id int); GRANT SELECT ON public.other TO PUBLIC",
@@ -375,16 +375,16 @@ func TestWarnings(t *testing.T) {
 		"reachable_cast": "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS point LANGUAGE " +
 			"sql AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT",
 	}
-	for i, want := range slices.Sorted(maps.Keys(all)) {
+	for i, want := range slices.Sorted(maps.Keys(changeByFinding)) {
 		if !tier.IsPicked(i, 2) {
 			continue
 		}
-		sql := all[want]
+		sql := changeByFinding[want]
 		t.Run(want, func(t *testing.T) {
-			db := safe(t)
+			db := migratedDatabase(t)
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), sql)
-			if want == "control_members" { // which outlives the database
+			if want == "control_members" { // a role's membership outlives the database
 				t.Cleanup(func() { _, _ = pgtestExec(db, "REVOKE pgconsent_control FROM pg_monitor") })
 			}
 			found := examine(t, db, s)
@@ -398,10 +398,10 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A listed function that searches by distance is named where an approximate index may lie under what it reads, and no
-// more when it searches exactly.
+// A listed function that searches by distance is reported if an approximate index might serve its query. It is not if
+// the function searches exactly.
 func TestSearchingFunctions(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	conn := db.Connect(t, "postgres")
 	for _, step := range []struct {
@@ -423,7 +423,7 @@ func TestSearchingFunctions(t *testing.T) {
 			t.Errorf("%s: %v", step.sql, found)
 		}
 	}
-	// Where the policy accepts it there is nothing to say; another table's index is another matter.
+	// If the policy accepts the index, nothing is reported. An accepted index of another table makes no difference.
 	accepted, err := compileRules(t.Context(), conn, strings.Replace(rules, "  memories:\n", "  memories:\n    approximate: accept\n", 1))
 	if err != nil {
 		t.Fatal(err)
@@ -437,11 +437,11 @@ func TestSearchingFunctions(t *testing.T) {
 	}
 }
 
-// What the server's configuration says is told as what is stored is.
+// Settings in the server's configuration are reported like settings that are stored for a database.
 func TestTriggersOffByConfiguration(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
-	set := func(sql string, want bool) {
+	changeSetting := func(sql string, want bool) {
 		t.Helper()
 		for _, sql := range []string{sql, "SELECT pg_reload_conf()"} {
 			if _, err := pgtestExec(db, sql); err != nil {
@@ -454,11 +454,11 @@ func TestTriggersOffByConfiguration(t *testing.T) {
 			}
 		}
 	}
-	defer set("ALTER SYSTEM RESET session_replication_role", false)
-	set("ALTER SYSTEM SET session_replication_role = replica", true)
+	defer changeSetting("ALTER SYSTEM RESET session_replication_role", false)
+	changeSetting("ALTER SYSTEM SET session_replication_role = replica", true)
 }
 
-// What runs without being named and with its owner's rights is past both walls.
+// A function that PostgreSQL calls by itself, with its owner's rights, bypasses the proxy's rules and row security.
 func TestImplicitSecurityDefiners(t *testing.T) {
 	tier.All(t)
 	const out = "REVOKE EXECUTE ON FUNCTION attic.f(text) FROM PUBLIC"
@@ -478,7 +478,7 @@ func TestImplicitSecurityDefiners(t *testing.T) {
 			CREATE TYPE attic.s AS RANGE (SUBTYPE = time, SUBTYPE_DIFF = attic.f)`, "ALTER FUNCTION attic.f(time, time) SECURITY INVOKER"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			db := safe(t)
+			db := migratedDatabase(t)
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), tc.sql)
 			found := examine(t, db, s)
@@ -497,7 +497,7 @@ func TestImplicitSecurityDefiners(t *testing.T) {
 }
 
 func TestHardening(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	if !has(examine(t, db, s), "pg_terminate_backend", doctor.SeverityHardening) {
 		t.Error("pg_terminate_backend is not reported")
@@ -508,7 +508,7 @@ func TestHardening(t *testing.T) {
 	}
 }
 
-// What a catalog does not tell, trying does.
+// Probes find what the catalogs do not show, by running statements as an agent.
 func TestProbes(t *testing.T) {
 	for _, tc := range []struct{ name, want, sql string }{
 		{"row security off", "leak", "ALTER TABLE public.memories DISABLE ROW LEVEL SECURITY"},
@@ -525,7 +525,7 @@ func TestProbes(t *testing.T) {
 		{"no right to the verifier", "seal", "REVOKE EXECUTE ON FUNCTION pgconsent_signed.sealed() FROM pgconsent_agent"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			db := safe(t)
+			db := migratedDatabase(t)
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), tc.sql)
 			found := probe(t, db, s)
@@ -536,8 +536,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A view that the planner knows to be empty whoever asks answers without a signature, and shows nothing: it is no
-// finding.
+// The planner may prove that a view is empty for everybody. Such a view answers without a signature and shows nothing,
+// so it is not reported.
 func TestAlwaysEmptyViews(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -556,10 +556,10 @@ func TestAlwaysEmptyViews(t *testing.T) {
 	}
 }
 
-// A table that takes too long is neither a pass nor a failure; the others are tried nevertheless.
+// A table whose probe takes too long counts neither as passed nor as failed. The other tables are still probed.
 func TestSlowProbe(t *testing.T) {
 	tier.All(t)
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	s.ProbeTime = tier.Patience
 	if doctor.HasUnfinished(probe(t, db, s)) {
@@ -568,26 +568,26 @@ func TestSlowProbe(t *testing.T) {
 	holder := db.Connect(t, "postgres")
 	exec(t, db.Connect(t, "postgres"), "ALTER TABLE public.people DISABLE ROW LEVEL SECURITY")
 	exec(t, holder, "BEGIN; LOCK TABLE public.memories IN ACCESS EXCLUSIVE MODE")
-	s.ProbeTime = 3 * time.Second // the others are probed within it
+	s.ProbeTime = 3 * time.Second // long enough for the other tables
 	found := probe(t, db, s)
 	if !has(found, "probe_timeout", doctor.SeverityWarning) || !doctor.HasUnfinished(found) {
 		t.Errorf("no warning probe_timeout in %v", found)
 	}
 	for _, table := range []string{"public.memories", "public.memory_participants"} {
-		given := 0
+		extraTime := 0
 		for _, f := range found {
 			if f.ID == "probe_timeout" && strings.Contains(f.Problem, "reading "+table+" took") {
-				given++
+				extraTime++
 			}
 		}
-		if given > 1 {
-			t.Errorf("%s was given up, and tried again %d times", table, given-1)
+		if extraTime > 1 {
+			t.Errorf("%s was given up, and tried again %d times", table, extraTime-1)
 		}
 	}
 	if !has(found, "leak", doctor.SeverityUnsafe) {
 		t.Errorf("after a table that takes too long the next was not tried: %v", found)
 	}
-	// The time of all of them.
+	// The time limit is for all probes together.
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	s.ProbeTime = time.Minute
@@ -595,7 +595,7 @@ func TestSlowProbe(t *testing.T) {
 	if err != nil || !doctor.HasUnfinished(found) || doctor.UnsafeError(found) != nil {
 		t.Errorf("%v %v", found, err)
 	}
-	// Whoever ends the process does not wait, and is told nothing else.
+	// When the process is ended, the probes stop, and nothing else is reported.
 	ctx, cancel = context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
 	if found, err := doctor.RunProbes(ctx, db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s); !errors.Is(err, context.Canceled) {
@@ -604,7 +604,7 @@ func TestSlowProbe(t *testing.T) {
 }
 
 func TestPooler(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	addr := pooler(t, filepath.Join(db.SocketDir, fmt.Sprintf(".s.PGSQL.%d", db.Port)))
 	found, err := doctor.RunProbes(t.Context(), db.Connect(t, "pgconsent_control"),
@@ -617,7 +617,7 @@ func TestPooler(t *testing.T) {
 	}
 }
 
-// pooler relays to the server and, as poolers do, makes up the process number that a client is told.
+// pooler relays to the server and, as connection poolers do, gives the client an invented process id.
 func pooler(t *testing.T, socket string) *net.TCPAddr {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -637,7 +637,7 @@ func pooler(t *testing.T, socket string) *net.TCPAddr {
 		}
 		defer server.Close()
 		go func() { _, _ = io.Copy(server, client) }()
-		for { // until the key has passed
+		for { // until the BackendKeyData message has passed
 			var head [5]byte
 			if _, err := io.ReadFull(server, head[:]); err != nil {
 				return
@@ -661,9 +661,9 @@ func pooler(t *testing.T, socket string) *net.TCPAddr {
 	return l.Addr().(*net.TCPAddr)
 }
 
-// A server that goes away is an error, not a finding that nothing is wrong.
+// If the connection to the server breaks, the result is an error, and not "no findings".
 func TestConnectionLost(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	conn := db.Connect(t, "pgconsent_control")
 	_ = conn.Close(t.Context())
@@ -678,7 +678,7 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
-// Every finding's fix is SQL or a command; its words name no row.
+// Each finding contains SQL or a command that repairs it, and no row data.
 func TestFindingsNameTheFix(t *testing.T) {
 	err := doctor.UnsafeError([]doctor.Finding{{ID: "rls_off", Severity: doctor.SeverityUnsafe, Problem: "off",
 		Fix: "ALTER TABLE t ENABLE ROW LEVEL SECURITY"}})
@@ -695,7 +695,7 @@ func TestFindingsNameTheFix(t *testing.T) {
 // the two because of a deadlock.
 func TestExamineYieldsToMigrate(t *testing.T) {
 	tier.All(t)
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	migrate := db.Connect(t, "postgres")
 	var view string

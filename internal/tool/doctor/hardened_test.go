@@ -7,10 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// Who looks for a slow search learns which function of theirs keeps it from its index.
+// The doctor reports which of a database's functions make statements need hardened plans, which prevent the use of
+// indexes.
 func TestTablesThatNeedHardenedPlans(t *testing.T) {
 	t.Parallel()
-	db := safe(t)
+	db := migratedDatabase(t)
 	if found := examine(t, db, subject(t, db)); !has(found, "hardened_plan", doctor.SeverityOK) {
 		t.Errorf("hardened_plan: %v", found)
 	}
@@ -25,7 +26,7 @@ func TestTablesThatNeedHardenedPlans(t *testing.T) {
 		"public.memory_participants ": "public.people, index people_name: public.normal(text) (which its rules look into)",
 		"public.people ":              "public.people, index people_name: public.normal(text)",
 	}
-	// A rule for writing counts as one for reading does.
+	// A rule for writing counts like one for reading.
 	s, err := compileRules(t.Context(), db.Connect(t, "pgconsent_control"),
 		strings.Replace(rules, "views:",
 			"  notes: { rows: open, write: { commands: [insert], check: [ { visible: { people: { id: person_id } } } ] } }\nviews:", 1))
@@ -37,9 +38,9 @@ func TestTablesThatNeedHardenedPlans(t *testing.T) {
 		if f.ID != "hardened_plan" {
 			continue
 		}
-		for table, by := range want {
+		for table, functions := range want {
 			if f.Severity == doctor.SeverityAdvice && strings.HasPrefix(f.Problem, "statements about "+table) &&
-				strings.HasSuffix(f.Problem, ": "+by) {
+				strings.HasSuffix(f.Problem, ": "+functions) {
 				delete(want, table)
 			}
 		}

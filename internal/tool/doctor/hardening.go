@@ -31,10 +31,10 @@ func checkServerHardening(ctx context.Context, x *examination) ([]Finding, error
 				"As superuser: REVOKE EXECUTE ON FUNCTION " + o.function + " FROM PUBLIC, and grant it to the roles that need it."})
 		}
 	}
-	more, err := x.findingsOfQuery(ctx, Finding{"language", SeverityHardening,
+	moreFindings, err := x.findingsOfQuery(ctx, Finding{"language", SeverityHardening,
 		"the agent role may use the language %s, in DO blocks",
 		"As superuser: REVOKE USAGE ON LANGUAGE %s FROM PUBLIC; functions that exist go on working."},
 		`SELECT pg_catalog.quote_ident(l.lanname) FROM pg_catalog.pg_language l
 			WHERE l.lanpltrusted AND pg_catalog.has_language_privilege($1, l.oid, 'USAGE') ORDER BY 1`, x.AgentRole)
-	return append(found, more...), err
+	return append(found, moreFindings...), err
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
-	installed, err := migrations.ReadInstalled(ctx, x.conn)
+	installation, err := migrations.ReadInstalled(ctx, x.conn)
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled):
 		return []Finding{{"not_installed", SeverityUnsafe, "pgconsent is not installed in this database",
@@ -22,7 +22,7 @@ func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := installed.CheckPlan(x.Plan); err != nil {
+	if err := installation.CheckPlan(x.Plan); err != nil {
 		difference, _, _ := strings.Cut(err.Error(), ": ")
 		return []Finding{{"other_policy", SeverityUnsafe, difference, "Run pgconsent migrate."}}, nil
 	}
@@ -30,7 +30,7 @@ func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
 }
 
 func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
-	changed, err := migrations.Drift(ctx, x.conn)
+	changes, err := migrations.Drift(ctx, x.conn)
 	if errors.Is(err, migrations.ErrNotInstalled) {
 		return []Finding{{"not_installed", SeverityUnsafe, "pgconsent is not installed in this database",
 			"Run pgconsent migrate."}}, nil
@@ -38,14 +38,15 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A table's row security, its owner and the rights of pgconsent's roles have checks of their own. Other differences of
-	// a table are grants to other roles.
+	// A table's row security, its owner and the rights of pgconsent's roles have checks of their own. Other differences
+	// of a table are grants to other roles.
 	var alterations, tables []string
-	single, among := true, []uint32{} // whether each alteration is about a single table, and these tables
+	// whether each alteration is about a single table, and the OIDs of these tables
+	eachInOneTable, tableOIDs := true, []uint32{}
 	var missingViews []string
-	for _, c := range changed {
-		isMissingView := func(read *catalog.Relation) bool {
-			return c == "relation "+predicate.SignedView(read.Name).String()+" is gone"
+	for _, c := range changes {
+		isMissingView := func(relation *catalog.Relation) bool {
+			return c == "relation "+predicate.SignedView(relation.Name).String()+" is gone"
 		}
 		if slices.ContainsFunc(x.Policy.Tables(), func(table *policy.Table) bool { return isMissingView(table.Relation) }) ||
 			slices.ContainsFunc(x.Policy.Views(), func(v *policy.View) bool { return isMissingView(v.Relation) }) {
@@ -58,19 +59,19 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 		}
 		alterations = append(alterations, c)
 		if oid := x.tableOfDrift(c); oid != 0 {
-			among = append(among, oid)
+			tableOIDs = append(tableOIDs, oid)
 		} else {
-			single = false
+			eachInOneTable = false
 		}
 	}
 	var found []Finding
 	if len(alterations) > 0 {
-		one := Finding{"drift", SeverityUnsafe, "what pgconsent migrate installed was altered: " + nameList(alterations),
+		finding := Finding{"drift", SeverityUnsafe, "what pgconsent migrate installed was altered: " + nameList(alterations),
 			"Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."}
-		if single {
-			x.findingTables[one] = among
+		if eachInOneTable {
+			x.findingTables[finding] = tableOIDs
 		}
-		found = append(found, one)
+		found = append(found, finding)
 	}
 	if len(missingViews) > 0 {
 		found = append(found, Finding{"drift_signed_view", SeverityWarning,
@@ -109,11 +110,11 @@ func checkKeys(ctx context.Context, x *examination) ([]Finding, error) {
 	if !x.rolesExist() {
 		return append(found, rolesMissing...), nil
 	}
-	more, err := x.findingsOfQuery(ctx, Finding{"key_readable", SeverityUnsafe,
+	moreFindings, err := x.findingsOfQuery(ctx, Finding{"key_readable", SeverityUnsafe,
 		"the role " + x.AgentRole + " may read keys through %s, by itself or through PUBLIC",
 		"REVOKE ALL ON %s FROM PUBLIC, " + quoteIdent(x.AgentRole)},
 		`SELECT 'TABLE pgconsent.keys' WHERE pg_catalog.has_any_column_privilege($1, 'pgconsent.keys', 'SELECT, INSERT, UPDATE')
 		 UNION ALL SELECT 'FUNCTION pgconsent.seal_key()'
 		   WHERE pg_catalog.has_function_privilege($1, 'pgconsent.seal_key()', 'EXECUTE')`, x.AgentRole)
-	return append(found, more...), err
+	return append(found, moreFindings...), err
 }

@@ -163,8 +163,8 @@ func (u Upstream) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil || u.TLS == nil {
 		return nc, err
 	}
-	stop := context.AfterFunc(ctx, func() { nc.Close() })
-	defer stop()
+	stopClosing := context.AfterFunc(ctx, func() { nc.Close() })
+	defer stopClosing()
 	var answer [1]byte
 	if _, err = nc.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err == nil { // The message is an SSLRequest.
 		_, err = io.ReadFull(nc, answer[:])

@@ -26,56 +26,56 @@ func byTCP(db *pgtest.DB) doctor.Upstream {
 	return doctor.Upstream{Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", db.Port), Database: db.Name}
 }
 
-// A password that is at hand must not make a server that asks for one look open, or the other way round.
+// The doctor tries logins without and with a wrong password. A password in the environment must not change the result.
 func TestLogins(t *testing.T) {
 	tier.All(t)
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	dba := db.Connect(t, "postgres")
-	me, err := user.Current()
+	currentUser, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
 	exec(t, dba,
 		`CREATE ROLE app LOGIN PASSWORD 'known'; CREATE ROLE mover LOGIN REPLICATION PASSWORD 'known'; CREATE ROLE walled LOGIN PASSWORD 'known'`)
 	t.Cleanup(func() { _, _ = pgtestExec(db, "DROP ROLE app, mover, walled") })
-	if _, err := dba.Exec(t.Context(), `CREATE ROLE "`+me.Username+`" LOGIN`); err == nil {
-		t.Cleanup(func() { _, _ = pgtestExec(db, `DROP ROLE "`+me.Username+`"`) })
+	if _, err := dba.Exec(t.Context(), `CREATE ROLE "`+currentUser.Username+`" LOGIN`); err == nil {
+		t.Cleanup(func() { _, _ = pgtestExec(db, `DROP ROLE "`+currentUser.Username+`"`) })
 	}
-	pass := filepath.Join(t.TempDir(), "pass")
-	if err := os.WriteFile(pass, []byte("*:*:*:*:known\n"), 0o600); err != nil {
+	passwordFile := filepath.Join(t.TempDir(), "pass")
+	if err := os.WriteFile(passwordFile, []byte("*:*:*:*:known\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PGPASSFILE", pass)
+	t.Setenv("PGPASSFILE", passwordFile)
 	t.Setenv("PGPASSWORD", "known")
 
-	const asks = "local all postgres trust\nhost all all all scram-sha-256\nhost replication all all scram-sha-256\n"
+	const passwordRules = "local all postgres trust\nhost all all all scram-sha-256\nhost replication all all scram-sha-256\n"
 	for name, c := range map[string]struct {
-		hba   string
-		at    doctor.Upstream
-		owner string
-		want  string // unsafe; "": none
+		hba      string
+		upstream doctor.Upstream
+		owner    string
+		want     string // the unsafe finding; "" if there is none
 	}{
-		"scram by TCP":                   {asks, byTCP(db), "app", ""},
-		"scram by socket":                {asks + "local all all scram-sha-256\n", bySocket(db), "app", ""},
-		"a role that does not exist":     {asks, byTCP(db), "nobody", ""},
-		"rejected":                       {asks + "local all all reject\n", bySocket(db), "app", ""},
-		"no line":                        {asks, bySocket(db), "app", ""},
-		"trust by socket":                {asks + "local all all trust\n", bySocket(db), "app", "owner_login"},
-		"trust by TCP":                   {"host all app all trust\n" + asks, byTCP(db), "app", "owner_login"},
-		"trust, and then refused":        {asks + "local all all trust\n", bySocket(db), "nobody", "owner_login"},
-		"trust for another":              {"host all walled all trust\n" + asks, byTCP(db), "app", ""},
-		"peer of another user":           {asks + "local all all peer\n", bySocket(db), "app", ""},
-		"peer of ours":                   {asks + "local all all peer\n", bySocket(db), me.Username, "owner_login"},
-		"peer by a map":                  {asks + "local all all peer map=loose\n", bySocket(db), "app", "owner_login"},
-		"trust for replication":          {"host replication all all trust\n" + asks, byTCP(db), "mover", "owner_replication"},
-		"that and no right to replicate": {"host replication all all trust\n" + asks, byTCP(db), "app", ""},
-		"trust for replication by socket": {asks + "local all all scram-sha-256\nlocal replication all trust\n",
+		"scram by TCP":                   {passwordRules, byTCP(db), "app", ""},
+		"scram by socket":                {passwordRules + "local all all scram-sha-256\n", bySocket(db), "app", ""},
+		"a role that does not exist":     {passwordRules, byTCP(db), "nobody", ""},
+		"rejected":                       {passwordRules + "local all all reject\n", bySocket(db), "app", ""},
+		"no line":                        {passwordRules, bySocket(db), "app", ""},
+		"trust by socket":                {passwordRules + "local all all trust\n", bySocket(db), "app", "owner_login"},
+		"trust by TCP":                   {"host all app all trust\n" + passwordRules, byTCP(db), "app", "owner_login"},
+		"trust, and then refused":        {passwordRules + "local all all trust\n", bySocket(db), "nobody", "owner_login"},
+		"trust for another":              {"host all walled all trust\n" + passwordRules, byTCP(db), "app", ""},
+		"peer of another user":           {passwordRules + "local all all peer\n", bySocket(db), "app", ""},
+		"peer of ours":                   {passwordRules + "local all all peer\n", bySocket(db), currentUser.Username, "owner_login"},
+		"peer by a map":                  {passwordRules + "local all all peer map=loose\n", bySocket(db), "app", "owner_login"},
+		"trust for replication":          {"host replication all all trust\n" + passwordRules, byTCP(db), "mover", "owner_replication"},
+		"that and no right to replicate": {"host replication all all trust\n" + passwordRules, byTCP(db), "app", ""},
+		"trust for replication by socket": {passwordRules + "local all all scram-sha-256\nlocal replication all trust\n",
 			bySocket(db), "mover", "owner_replication"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			configure(t, db, c.hba)
-			found, err := doctor.CheckLogins(t.Context(), c.at, []string{c.owner}, s)
+			found, err := doctor.CheckLogins(t.Context(), c.upstream, []string{c.owner}, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestLogins(t *testing.T) {
 	}
 
 	t.Run("the agent and control roles", func(t *testing.T) {
-		configure(t, db, "host all pgconsent_agent,pgconsent_control all trust\n"+asks)
+		configure(t, db, "host all pgconsent_agent,pgconsent_control all trust\n"+passwordRules)
 		found, err := doctor.CheckLogins(t.Context(), byTCP(db), []string{"app"}, s)
 		if err != nil || doctor.UnsafeError(found) != nil || !has(found, "agent_login", doctor.SeverityWarning) || !has(found, "control_login",
 			doctor.SeverityWarning) {
@@ -102,7 +102,7 @@ func TestLogins(t *testing.T) {
 		}
 	})
 	t.Run("the fix", func(t *testing.T) {
-		configure(t, db, "local   \""+db.Name+"\"   \"app\"   scram-sha-256\n"+asks+"local all all trust\n")
+		configure(t, db, "local   \""+db.Name+"\"   \"app\"   scram-sha-256\n"+passwordRules+"local all all trust\n")
 		found, err := doctor.CheckLogins(t.Context(), bySocket(db), []string{"app"}, s)
 		if err != nil || doctor.UnsafeError(found) != nil {
 			t.Errorf("%v %v", found, err)
@@ -110,7 +110,7 @@ func TestLogins(t *testing.T) {
 	})
 }
 
-// configure puts pg_hba.conf in the place of the server's until the test ends.
+// configure replaces the server's pg_hba.conf until the test ends.
 func configure(t *testing.T, db *pgtest.DB, hba string) {
 	t.Helper()
 	dba := db.Connect(t, "postgres")
@@ -119,7 +119,7 @@ func configure(t *testing.T, db *pgtest.DB, hba string) {
 		t.Fatal(err)
 	}
 	replace := func(file, text string) {
-		old, err := os.ReadFile(file)
+		oldText, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func configure(t *testing.T, db *pgtest.DB, hba string) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := os.WriteFile(file, old, 0o600); err != nil {
+			if err := os.WriteFile(file, oldText, 0o600); err != nil {
 				t.Error(err)
 			}
 		})
@@ -146,17 +146,17 @@ func configure(t *testing.T, db *pgtest.DB, hba string) {
 			}
 		}
 	}
-	t.Cleanup(reload) // after the files are back
+	t.Cleanup(reload) // runs after the files are restored
 	replace(file, "local all postgres trust\n"+hba)
 	replace(ident, "loose /^.*$ app\n")
 	reload()
 }
 
-// A server that cannot answer, or not yet, is no server that refuses.
+// A server that does not answer, or not yet, does not count as one that refuses a login.
 func TestLoginsCannotBeTried(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
-	for name, answer := range map[string]string{
+	for name, serverBytes := range map[string]string{
 		"a server that starts":      "E\x00\x00\x00\x19SFATAL\x00C57P03\x00Mlater\x00\x00",
 		"one that hangs up":         "",
 		"something else altogether": "HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -175,7 +175,7 @@ func TestLoginsCannotBeTried(t *testing.T) {
 				}
 				defer c.Close()
 				_, _ = c.Read(make([]byte, 1024))
-				_, _ = c.Write([]byte(answer))
+				_, _ = c.Write([]byte(serverBytes))
 			}()
 			found, err := doctor.CheckLogins(t.Context(), doctor.Upstream{Network: "tcp", Address: l.Addr().String(), Database: db.Name}, []string{"app"}, s)
 			if err == nil {

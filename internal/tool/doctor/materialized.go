@@ -17,18 +17,18 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var out []Finding
 	for _, f := range x.Plan.Fills() {
-		var ready, exists, may bool
+		var isInstalled, exists, mayRead bool
 		var size int64
 		err := x.conn.QueryRow(ctx, `SELECT COALESCE(bool_or(k.ready), false), count(*) > 0,
 			COALESCE(pg_catalog.pg_relation_size(pg_catalog.to_regclass('pgconsent.materialized_' || $1::pg_catalog.text)), 0),
 			pg_catalog.has_column_privilege('pgconsent.materialized_change', 'name', 'SELECT')
-			FROM pgconsent.materialized AS k WHERE k.name = $1`, f.Name).Scan(&ready, &exists, &size, &may)
+			FROM pgconsent.materialized AS k WHERE k.name = $1`, f.Name).Scan(&isInstalled, &exists, &size, &mayRead)
 		switch {
 		case err != nil:
 			return out, err
 		case !exists:
 			continue // The table is not installed, which another check reports.
-		case !ready:
+		case !isInstalled:
 			out = append(out, Finding{"materialized", SeverityWarning,
 				fmt.Sprintf("the materialized rule of %s is not complete: statements work it out for each row",
 					f.Relation), "Run pgconsent migrate, which fills it in."})
@@ -36,7 +36,7 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 		}
 		// Settling a transaction deletes its recorded changes before it commits: a visible one was never settled.
 		var unsettledChanges int64
-		if may { // An earlier plan may not have granted the right to read the table.
+		if mayRead { // An earlier plan may not have granted the right to read the table.
 			if err := x.conn.QueryRow(ctx, `SELECT count(*) FROM pgconsent.materialized_change AS c WHERE c.name = $1`,
 				f.Name).Scan(&unsettledChanges); err != nil {
 				return out, err

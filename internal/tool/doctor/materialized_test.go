@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Stored answers are compared with what they should be, and what stores them is nothing that the other checks object to.
+// The doctor compares materialized answers with what they should be. Its other checks do not report the triggers and
+// tables that store them.
 func TestMaterialized(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
@@ -28,8 +29,8 @@ func TestMaterialized(t *testing.T) {
 	}
 	run(`CREATE TABLE people (id int PRIMARY KEY, consent text); CREATE TABLE notes (id int PRIMARY KEY, person int);
 		INSERT INTO people VALUES (1, 'granted'), (2, 'refused'); INSERT INTO notes SELECT g, 1 + g % 3 FROM generate_series(1, 9) g`)
-	var served error
-	examined := func(rules string) (string, []migrations.Fill) {
+	var serveError error
+	examine := func(rules string) (string, []migrations.Fill) {
 		t.Helper()
 		snap, err := pgcatalog.Load(ctx, super, []string{"public"})
 		if err != nil {
@@ -51,7 +52,7 @@ func TestMaterialized(t *testing.T) {
 		}
 		control := db.Connect(t, migrations.DefaultControlRole)
 		subject := doctor.Target{Policy: p, Snapshot: snap, Plan: plan}
-		served = doctor.CheckServing(ctx, control, subject)
+		serveError = doctor.CheckServing(ctx, control, subject)
 		found, err := doctor.RunChecks(ctx, control, subject)
 		if err != nil {
 			t.Fatal(err)
@@ -64,12 +65,13 @@ func TestMaterialized(t *testing.T) {
 		}
 		return strings.Join(out, "\n"), plan.Fills()
 	}
-	plain, _ := examined("")
+	otherFindings, _ := examine("")
 	expectKept := func(want string) []migrations.Fill {
 		t.Helper()
-		got, fills := examined(", materialize: true")
-		if more := strings.TrimSpace(strings.ReplaceAll(got, plain, "")); want == "" && got != plain || !strings.Contains(more, want) {
-			t.Errorf("got %s\nwant %s\nbesides %s", got, want, plain)
+		got, fills := examine(", materialize: true")
+		if newFindings := strings.TrimSpace(strings.ReplaceAll(got, otherFindings, "")); want == "" && got != otherFindings ||
+			!strings.Contains(newFindings, want) {
+			t.Errorf("got %s\nwant %s\nbesides %s", got, want, otherFindings)
 		}
 		return fills
 	}
@@ -85,8 +87,8 @@ func TestMaterialized(t *testing.T) {
 	run("INSERT INTO pgconsent.materialized_change VALUES ('3', '" + fills[0].Name + "', 1, '[\"1\"]'), ('3', 'another', 1, '[\"1\"]')")
 	const unsettled = "the materialized rule of public.notes may be wrong: it depends on 1 changes that were never applied"
 	expectKept("unsafe materialized: " + unsettled)
-	if served == nil || !strings.Contains(served.Error(), unsettled) {
-		t.Errorf("who serves: %v", served)
+	if serveError == nil || !strings.Contains(serveError.Error(), unsettled) {
+		t.Errorf("who serves: %v", serveError)
 	}
 	fill()
 	expectKept("")
@@ -107,22 +109,22 @@ func TestMaterialized(t *testing.T) {
 			t.Errorf("%s: %d rows differ after the repair", sql, got)
 		}
 	}
-	_, _ = examined(", materialize: true") // the trigger that was switched is another than the plan's: all is made anew
+	_, _ = examine(", materialize: true") // the changed trigger differs from the plan's, so that everything is created again
 	fill()
 	run("UPDATE pgconsent.materialized_" + fills[0].Name + " SET open_until = 'infinity'")
 	expectKept("unsafe materialized: the materialized rule of public.notes is wrong for")
-	if served == nil || !strings.Contains(served.Error(), "is wrong for") {
-		t.Errorf("who serves: %v", served)
+	if serveError == nil || !strings.Contains(serveError.Error(), "is wrong for") {
+		t.Errorf("who serves: %v", serveError)
 	}
-	// A server that runs looks every few seconds: it does not read what is large.
+	// A running server checks every few seconds, so it does not compare large tables.
 	run("INSERT INTO notes SELECT g, 1 FROM generate_series(10, 60000) g")
 	expectKept("unsafe materialized: the materialized rule of public.notes is wrong for")
-	if served != nil && strings.Contains(served.Error(), "is wrong for") {
-		t.Errorf("who serves: %v", served)
+	if serveError != nil && strings.Contains(serveError.Error(), "is wrong for") {
+		t.Errorf("who serves: %v", serveError)
 	}
 }
 
-// examinedOnly asks as the control role how many rows differ.
+// examinedOnly returns how many rows differ, as the control role sees it.
 func examinedOnly(t *testing.T, db *pgtest.DB, fills []migrations.Fill) (n int64, err error) {
 	t.Helper()
 	if err := db.Connect(t, migrations.DefaultControlRole).QueryRow(context.Background(),

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Only a plan that reads nothing at all is that of an empty view.
+// A plan counts as that of an empty view only if it reads nothing at all.
 func TestEmptyPlans(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"Node Type": "Result", "One-Time Filter": "false"}`:                                                                                                  true,

@@ -21,11 +21,11 @@ import (
 // RunProbes logs in as the agent role and tries what must not work. control is a connection that may read the keys;
 // agent is a connection string of the agent role. The error is that of a connection that fails.
 //
-// The probes for rows read tables until a row shows, a table without visible rows to its end. Each statement has
-// s.ProbeTime, all of them together as long as ctx lasts. An unfinished probe is a warning, probe_timeout: it found no
-// row that must not show, but has not read everything. That is acceptable since the probes are the second check:
+// The probes for rows read tables until a row is visible, and a table without visible rows to its end. Each statement
+// is limited by s.ProbeTime, and all of them together by ctx. An unfinished probe is a warning, probe_timeout: it found
+// no row that must be hidden, but has not read everything. That is acceptable since the probes are the second check:
 // [RunChecks], which must run before, has compared the definitions of policies, views and functions with those that
-// migrate made. Without it, a Probe that only warns proves nothing.
+// migrate made. Without it, probes that only warn prove nothing.
 func RunProbes(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Finding, error) {
 	if s.ProbeTime == 0 {
 		s.ProbeTime = 30 * time.Second
@@ -54,9 +54,9 @@ func RunProbes(ctx context.Context, control *pgx.Conn, agent string, s Target) (
 		return nil, fmt.Errorf("connect as the agent role: %w", err)
 	}
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = conn.Close(closing)
+		_ = conn.Close(closeCtx)
 	}()
 	p := &probe{examination: examination{Target: s.withDefaultRoles(), conn: conn}, keys: keys,
 		timedOutTables: map[catalog.Name]bool{}}
@@ -149,25 +149,25 @@ func (p *probe) findRowsWithoutSeal(ctx context.Context) ([]Finding, error) {
 func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 	claims := p.emptyClaims(ctx)
 	forger := seal.Key{ID: p.keys.NewestKey().ID, Secret: make([]byte, 32)}
-	foreign := claims
-	foreign.PID++
-	expired := claims
-	expired.Expires = time.Now().Add(-24 * time.Hour)
-	far := claims
-	far.Expires = time.Now().Add(24 * time.Hour)
+	foreignClaims := claims
+	foreignClaims.PID++
+	expiredClaims := claims
+	expiredClaims.Expires = time.Now().Add(-24 * time.Hour)
+	futureClaims := claims
+	futureClaims.Expires = time.Now().Add(24 * time.Hour)
 	var found []Finding
 	for forgery, value := range map[string]string{
 		"with a seal of another key":        forger.Seal(claims),
-		"with a seal of another process":    p.keys.NewestKey().Seal(foreign),
-		"with a seal that has expired":      p.keys.NewestKey().Seal(expired),
-		"with a seal that never expires":    p.keys.NewestKey().Seal(far),
+		"with a seal of another process":    p.keys.NewestKey().Seal(foreignClaims),
+		"with a seal that has expired":      p.keys.NewestKey().Seal(expiredClaims),
+		"with a seal that never expires":    p.keys.NewestKey().Seal(futureClaims),
 		"with a seal of nothing but digits": "v1|1|1|1|1|1#" + strings.Repeat("0", 64),
 	} {
-		sealed, err := p.isSealAccepted(ctx, value)
+		isAccepted, err := p.isSealAccepted(ctx, value)
 		if err != nil {
 			return found, err
 		}
-		if sealed {
+		if isAccepted {
 			found = append(found, Finding{"forged_seal", SeverityUnsafe, "the database accepts a session " + forgery,
 				"Run pgconsent migrate."})
 		}
@@ -199,17 +199,17 @@ func (p *probe) isSealAccepted(ctx context.Context, value string) (bool, error) 
 		value); err != nil {
 		return false, err
 	}
-	var sealed bool
-	err := p.conn.QueryRow(ctx, "SELECT pgconsent_signed.sealed()").Scan(&sealed)
-	return sealed, err
+	var isAccepted bool
+	err := p.conn.QueryRow(ctx, "SELECT pgconsent_signed.sealed()").Scan(&isAccepted)
+	return isAccepted, err
 }
 
 // emptyClaims returns the claims of a seal without attributes.
 func (p *probe) emptyClaims(ctx context.Context) seal.Claims {
 	now := time.Now()
-	var theirs time.Time
-	if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&theirs); err == nil {
-		now = theirs
+	var serverTime time.Time
+	if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&serverTime); err == nil {
+		now = serverTime
 	}
 	return seal.Claims{Nonce: 1, PID: p.conn.PgConn().PID(), Expires: now.Add(seal.SealLifetime), Profile: "doctor"}
 }
@@ -225,9 +225,9 @@ func (p *probe) findVisibleRows(ctx context.Context, id, message string) ([]Find
 		if p.timedOutTables[name] {
 			continue
 		}
-		var shows bool
+		var isVisible bool
 		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quoteIdent(name.Schema),
-			quoteIdent(name.Name))).Scan(&shows)
+			quoteIdent(name.Name))).Scan(&isVisible)
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == queryCanceled {
 			p.timedOutTables[name] = true
@@ -237,7 +237,7 @@ func (p *probe) findVisibleRows(ctx context.Context, id, message string) ([]Find
 		if err != nil {
 			return found, err
 		}
-		if shows {
+		if isVisible {
 			found = append(found, Finding{id, SeverityUnsafe, message + " the agent role sees rows of " + name.String(),
 				"Run pgconsent migrate."})
 		}
@@ -265,16 +265,16 @@ func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 		_, err := p.conn.Exec(ctx, sql)
 		var pg *pgconn.PgError
 		if err == nil {
-			// A query whose result is empty whatever it reads need not raise the error: the planner removes the check with the
-			// rest.
-			empty, err := p.isPlannedEmpty(ctx, sql)
+			// A query whose result is empty whatever it reads need not raise the error: the planner removes the check
+			// with the rest.
+			isEmpty, err := p.isPlannedEmpty(ctx, sql)
 			switch {
 			case errors.As(err, &pg) && pg.Code == queryCanceled:
 				found = append(found, probeTimeout("unsigned_text", sql+" was not answered in time"))
 				continue
 			case err != nil:
 				return found, err
-			case empty:
+			case isEmpty:
 				continue
 			}
 		}

@@ -18,14 +18,14 @@ func checkReachableFunctions(ctx context.Context, x *examination) ([]Finding, er
 	if err != nil {
 		return nil, err
 	}
-	listed := x.listedFunctions()
+	listedOIDs := x.listedFunctions()
 	// Trigger functions cannot be called, and procedures only by CALL.
 	const otherFunctions = `p.oid <> ALL ($2::pg_catalog.oid[])
 		AND pn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
 		AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
 			WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'
 			  AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = ANY ($3::pg_catalog.name[]))`
-	const foreign = otherFunctions + ` AND pg_catalog.has_function_privilege($1, p.oid, 'EXECUTE')`
+	const foreignFunctions = otherFunctions + ` AND pg_catalog.has_function_privilege($1, p.oid, 'EXECUTE')`
 	const castsOf = `SELECT pg_catalog.format('%s AS %s', pg_catalog.format_type(k.castsource, NULL),
 		pg_catalog.format_type(k.casttarget, NULL)) FROM pg_catalog.pg_cast k
 		JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
@@ -43,7 +43,7 @@ func checkReachableFunctions(ctx context.Context, x *examination) ([]Finding, er
 			`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p
 			 JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE p.prosecdef AND p.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
-			   AND pg_catalog.has_schema_privilege($1, pn.oid, 'USAGE') AND ` + foreign + ` ORDER BY 1`, false},
+			   AND pg_catalog.has_schema_privilege($1, pn.oid, 'USAGE') AND ` + foreignFunctions + ` ORDER BY 1`, false},
 		{Finding{"reachable_function", SeverityWarning,
 			"the agent role may execute functions in its search path that the policy does not list; only the " +
 				"rewriter refuses them: ",
@@ -51,22 +51,22 @@ func checkReachableFunctions(ctx context.Context, x *examination) ([]Finding, er
 			`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p
 			 JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE NOT p.prosecdef AND p.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
-			   AND pn.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreign + ` ORDER BY 1`, true},
+			   AND pn.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreignFunctions + ` ORDER BY 1`, true},
 		{Finding{"reachable_operator", SeverityWarning,
 			"the search path has operators of others; the rewriter refuses their names, for everybody's operators too: ",
 			"Move them to a schema that agents do not have in their path, or REVOKE EXECUTE on their functions FROM PUBLIC."},
 			`SELECT o.oid::pg_catalog.regoperator::pg_catalog.text FROM pg_catalog.pg_operator o
 			 JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
 			 JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
-			 WHERE n.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreign + ` ORDER BY 1`, true},
+			 WHERE n.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreignFunctions + ` ORDER BY 1`, true},
 		{Finding{"reachable_cast", SeverityWarning,
 			"casts run functions of others, wherever these are, in agents' statements: ",
 			"DROP CAST, or REVOKE EXECUTE on its function FROM PUBLIC."},
-			castsOf + `NOT p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
+			castsOf + `NOT p.prosecdef AND ` + foreignFunctions + ` ORDER BY 1`, false},
 		{Finding{"definer_cast", SeverityUnsafe,
 			"casts run functions with their owner's rights, wherever these are, in agents' statements: ",
 			"DROP CAST, or REVOKE EXECUTE on its function FROM PUBLIC."},
-			castsOf + `p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
+			castsOf + `p.prosecdef AND ` + foreignFunctions + ` ORDER BY 1`, false},
 		{Finding{"definer_check", SeverityUnsafe,
 			"checks of domains run functions with their owner's rights, on values that agents choose: ",
 			"REVOKE EXECUTE on the function FROM PUBLIC, or make it SECURITY INVOKER."},
@@ -76,7 +76,7 @@ func checkReachableFunctions(ctx context.Context, x *examination) ([]Finding, er
 			 JOIN pg_catalog.pg_proc p ON p.oid = COALESCE(o.oprcode::pg_catalog.oid, u.refobjid)
 			 JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE k.contypid <> 0 AND u.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
-			   AND p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
+			   AND p.prosecdef AND ` + foreignFunctions + ` ORDER BY 1`, false},
 		{Finding{"definer_order", SeverityUnsafe,
 			"values are compared, hashed or rounded with the rights of a function's owner, by ORDER BY, GROUP BY " +
 				"and the like, which ask for no right to it: ",
@@ -90,7 +90,7 @@ func checkReachableFunctions(ctx context.Context, x *examination) ([]Finding, er
 			 JOIN pg_catalog.pg_proc p ON p.oid = k.function JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE p.prosecdef AND $1::pg_catalog.text IS NOT NULL AND ` + otherFunctions + ` ORDER BY 1`, false},
 	} {
-		args := []any{x.AgentRole, listed, extensions}
+		args := []any{x.AgentRole, listedOIDs, extensions}
 		if q.path {
 			args = append(args, x.Snapshot.SearchPath())
 		}

@@ -65,7 +65,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 			" has more rights than it needs",
 			"ALTER ROLE " + quoteIdent(c.Name) + " NOSUPERUSER NOBYPASSRLS NOCREATEROLE"})
 	}
-	more, err := collectFindings(
+	moreFindings, err := collectFindings(
 		func() ([]Finding, error) { return x.findMemberships(ctx, "agent", x.AgentRole) },
 		func() ([]Finding, error) { return x.findMemberships(ctx, "reader", x.ReaderRole) },
 		func() ([]Finding, error) { return x.findMemberships(ctx, "rows", x.RowsRole) },
@@ -124,7 +124,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 					WHERE s.name = 'session_replication_role' AND s.source = 'configuration file' AND s.reset_val <> 'origin'`)
 		},
 	)
-	return append(found, more...), err
+	return append(found, moreFindings...), err
 }
 
 // roleNames returns the names of pgconsent's roles.
@@ -136,9 +136,9 @@ func (x *examination) roleNames() []string {
 func findRoleAttributes(kind string, r roleAttributes) []Finding {
 	var found []Finding
 	for _, a := range []struct {
-		has     bool
-		id, sql string
-		reason  string
+		hasAttribute bool
+		id, sql      string
+		reason       string
 	}{
 		{r.Super, "superuser", "SUPERUSER", "nothing binds a superuser"},
 		{r.BypassRLS, "bypassrls", "BYPASSRLS", "row policies do not bind it"},
@@ -146,7 +146,7 @@ func findRoleAttributes(kind string, r roleAttributes) []Finding {
 		{r.CreateDB, "createdb", "CREATEDB", "it can copy databases"},
 		{r.Replication, "replication", "REPLICATION", "it can read the whole cluster's changes"},
 	} {
-		if a.has {
+		if a.hasAttribute {
 			found = append(found, Finding{kind + "_" + a.id, SeverityUnsafe, fmt.Sprintf("the role %s has %s: %s", r.Name,
 				a.sql, a.reason),
 				fmt.Sprintf("ALTER ROLE %s NO%s", quoteIdent(r.Name), a.sql)})

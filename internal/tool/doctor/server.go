@@ -57,7 +57,7 @@ func checkServer(ctx context.Context, x *examination) ([]Finding, error) {
 // told about frequent values of hidden rows.
 var fixedMinorVersions = map[int]int{15: 14, 16: 10, 17: 6}
 
-func checkPlanner(version int, parts bool) []Finding {
+func checkPlanner(version int, hasPartitions bool) []Finding {
 	major, minor := version/10000, version%10000
 	fixedIn, isAffected := fixedMinorVersions[major]
 	if !isAffected || minor >= fixedIn {
@@ -67,7 +67,7 @@ func checkPlanner(version int, parts bool) []Finding {
 		fmt.Sprintf("PostgreSQL %d.%d runs operators of agents on statistics of hidden rows where a table has "+
 			"partitions or children (CVE-2025-8713)", major, minor),
 		fmt.Sprintf("Upgrade the server to %d.%d or later.", major, fixedIn)}
-	if parts {
+	if hasPartitions {
 		f.Severity = SeverityUnsafe
 	}
 	return []Finding{f}

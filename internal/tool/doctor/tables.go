@@ -167,10 +167,10 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 }
 
 func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
-	var listed []uint32
+	var listedOIDs []uint32
 	for _, function := range x.Policy.Functions() {
 		for _, o := range function.Overloads {
-			listed = append(listed, o.OID)
+			listedOIDs = append(listedOIDs, o.OID)
 		}
 	}
 	return collectFindings(
@@ -188,7 +188,7 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 				     a.aggmfinalfn::pg_catalog.oid))
 				   OR EXISTS (SELECT 1 FROM pg_catalog.pg_proc l,
 				     pg_catalog.regexp_matches(l.proargdefaults::pg_catalog.text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') k
-				     WHERE l.oid = ANY ($1::pg_catalog.oid[]) AND k[1]::pg_catalog.oid = p.oid)) ORDER BY 1`, listed)
+				     WHERE l.oid = ANY ($1::pg_catalog.oid[]) AND k[1]::pg_catalog.oid = p.oid)) ORDER BY 1`, listedOIDs)
 		},
 		func() ([]Finding, error) {
 			return x.findingsOfQuery(ctx, Finding{"function_search", SeverityWarning,
@@ -200,7 +200,8 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 				   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p.proconfig) o WHERE o IN ('enable_indexscan=off', 'enable_indexscan=false'))
 				   AND EXISTS (SELECT 1 FROM pg_catalog.pg_index i
 				     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am m ON m.oid = c.relam
-				     WHERE i.indrelid = ANY ($2::pg_catalog.oid[]) AND m.oid >= 16384 AND m.amname <> 'bloom') ORDER BY 1`, listed,
+				     WHERE i.indrelid = ANY ($2::pg_catalog.oid[]) AND m.oid >= 16384 AND m.amname <> 'bloom') ORDER BY 1`,
+				listedOIDs,
 				x.exactSearchTables())
 		},
 		func() ([]Finding, error) {

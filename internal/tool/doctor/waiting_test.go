@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// Columns that tables get or lose after pgconsent migrate are warnings: agents are served without them. The same plan is
-// installed, and the next migrate installs it anew.
+// Columns that are added or dropped after pgconsent migrate get warnings. Agents are served without them, and the next
+// migrate installs the plan again.
 func TestAddedAndDroppedColumns(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
@@ -22,18 +22,18 @@ func TestAddedAndDroppedColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(served bool) doctor.Target {
+	readTarget := func(isServed bool) doctor.Target {
 		t.Helper()
 		snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		waiting, err := migrations.ReadWaitingColumns(t.Context(), conn)
+		waitingColumns, err := migrations.ReadWaitingColumns(t.Context(), conn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if served {
-			snap, _ = snap.WithoutColumns(waiting)
+		if isServed {
+			snap, _ = snap.WithoutColumns(waitingColumns)
 		}
 		p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 		if err != nil {
@@ -41,14 +41,14 @@ func TestAddedAndDroppedColumns(t *testing.T) {
 		}
 		return doctor.Target{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{SignedViews: true})}
 	}
-	s := read(false)
+	s := readTarget(false)
 	if err := migrations.Up(t.Context(), conn, migrations.Options{}, s.Plan); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, conn, "REVOKE TEMPORARY, CREATE ON DATABASE "+db.Name+" FROM PUBLIC")
 	exec(t, conn, "ALTER TABLE public.people ADD COLUMN nick text; ALTER TABLE public.letters ADD COLUMN note "+
 		"text; ALTER TABLE public.memories DROP COLUMN title CASCADE")
-	s = read(true)
+	s = readTarget(true)
 	found := examine(t, db, s)
 	for _, want := range []string{"waiting", "drift_signed_view"} {
 		if !has(found, want, doctor.SeverityWarning) {
@@ -58,10 +58,10 @@ func TestAddedAndDroppedColumns(t *testing.T) {
 	if err := doctor.UnsafeError(append(found, probe(t, db, s)...)); err != nil {
 		t.Error(err)
 	}
-	if err := migrations.Up(t.Context(), conn, migrations.Options{}, read(false).Plan); err != nil {
+	if err := migrations.Up(t.Context(), conn, migrations.Options{}, readTarget(false).Plan); err != nil {
 		t.Fatal(err)
 	}
-	if found := examine(t, db, read(true)); has(found, "waiting", doctor.SeverityWarning) || has(found, "drift_signed_view", doctor.SeverityWarning) {
+	if found := examine(t, db, readTarget(true)); has(found, "waiting", doctor.SeverityWarning) || has(found, "drift_signed_view", doctor.SeverityWarning) {
 		t.Errorf("after migrate: %v", found)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What a policy would do with a recorded statement now.
+// The outcomes of a recorded statement if it were decided under the policy now.
 const (
 	OutcomeStaysAllowed   = "stays allowed"
 	OutcomeBecomesRefused = "would be refused"
@@ -26,7 +26,8 @@ const (
 	OutcomeUnknown        = "cannot be told"
 )
 
-// StatementClass is what a policy says of the recorded statements of one class: of one agent, shape, and answer.
+// StatementClass is the result of a policy for the recorded statements of one class: those with the same agent, shape,
+// and answer.
 type StatementClass struct {
 	Agent           string   `json:"agent"`
 	Tag             string   `json:"tag"`
@@ -119,34 +120,34 @@ func (r *AuditReplay) add(decision audit.Decision) {
 
 // newOutcome returns what the policy would do with a decision, and why.
 func (r *AuditReplay) newOutcome(decision audit.Decision) (now, reason string) {
-	allowed := decision.Verdict == "allow"
+	isAllowed := decision.Verdict == "allow"
 	if reason := r.alwaysRefusedReason(decision); reason != "" {
-		if allowed {
+		if isAllowed {
 			return OutcomeBecomesRefused, reason
 		}
 		return OutcomeStaysRefused, reason
 	}
-	refused, unsure := r.evaluateContracts(decision)
+	refused, isUncertain := r.evaluateContracts(decision)
 	switch {
-	case refused != "" && allowed:
+	case refused != "" && isAllowed:
 		return OutcomeBecomesRefused, refused
 	case refused != "":
 		return OutcomeStaysRefused, refused
-	case !allowed && decision.Reason != "contract":
+	case !isAllowed && decision.Reason != "contract":
 		return OutcomeUnknown, "it was refused for another reason than a contract (" +
 			strings.TrimSpace(decision.SQLState+" "+decision.Reason) + "), which depends on its text or its moment"
-	case unsure != "":
-		return OutcomeUnknown, unsure
+	case isUncertain != "":
+		return OutcomeUnknown, isUncertain
 	}
 	for _, t := range decision.Tables {
 		if table, ok := r.table(t.Name); ok && table.Aggregate != nil {
 			return OutcomeUnknown, "rows of " + t.Name + " show in groups only: whether it asks for groups is not recorded"
 		}
 	}
-	if lost := r.missingColumns(decision); lost != "" {
-		return OutcomeLosesColumns, lost
+	if lostColumns := r.missingColumns(decision); lostColumns != "" {
+		return OutcomeLosesColumns, lostColumns
 	}
-	if allowed {
+	if isAllowed {
 		return OutcomeStaysAllowed, ""
 	}
 	return OutcomeBecomesAllowed, ""
@@ -164,20 +165,20 @@ func (r *AuditReplay) alwaysRefusedReason(decision audit.Decision) string {
 		if !exists {
 			return t.Name + " does not exist any more"
 		}
-		table, listed := r.policy.Table(name)
+		table, isListed := r.policy.Table(name)
 		_, view := r.policy.View(name)
-		if !listed && !view && !slices.ContainsFunc(r.policy.Children(),
+		if !isListed && !view && !slices.ContainsFunc(r.policy.Children(),
 			func(c *policy.Child) bool { return c.Relation.Name == name && c.ReadableByName }) {
 			return "the policy does not list " + t.Name
 		}
-		if t.IsWritten && listed && table.Write == nil {
+		if t.IsWritten && isListed && table.Write == nil {
 			return "agents may not write " + t.Name
 		}
 		for _, column := range t.Columns {
 			switch {
 			case relation.Column(column) == nil:
 				return t.Name + "." + column + " does not exist any more"
-			case listed && !t.ByKey && table.Columns != nil && table.Columns.ByKey.Has(column):
+			case isListed && !t.ByKey && table.Columns != nil && table.Columns.ByKey.Has(column):
 				return t.Name + "." + column + " exists by key only"
 			}
 		}
@@ -187,7 +188,7 @@ func (r *AuditReplay) alwaysRefusedReason(decision audit.Decision) string {
 		if !ok || name.Schema == "pg_catalog" {
 			continue
 		}
-		if _, listed := r.policy.Function(name); !listed {
+		if _, isListed := r.policy.Function(name); !isListed {
 			return "the policy does not list the function " + f
 		}
 	}
@@ -214,12 +215,12 @@ func (r *AuditReplay) evaluateContracts(decision audit.Decision) (refused, undec
 			values[name] = value
 		}
 	}
-	var missing []string
+	var missingAttributes []string
 	for _, c := range decision.Contracts {
 		switch {
 		case c.Attribute == "":
 		case c.Value == "":
-			missing = append(missing, c.Attribute)
+			missingAttributes = append(missingAttributes, c.Attribute)
 			delete(values, c.Attribute)
 		case !strings.Contains(c.Value, "ref:"):
 			values[c.Attribute] = c.Value
@@ -237,7 +238,7 @@ func (r *AuditReplay) evaluateContracts(decision audit.Decision) (refused, undec
 		}
 		s.Accesses = append(s.Accesses, a)
 	}
-	err, undecided := r.policy.JudgeRecorded(s, values, missing)
+	err, undecided := r.policy.JudgeRecorded(s, values, missingAttributes)
 	if err != nil {
 		return err.Message, ""
 	}
@@ -273,7 +274,7 @@ func (r *AuditReplay) readsSource(a *policy.Access) bool {
 
 // missingColumns returns the columns of the statement that would not exist, or be masked.
 func (r *AuditReplay) missingColumns(decision audit.Decision) string {
-	var missing, masked []string
+	var missingNames, maskedColumns []string
 	for _, t := range decision.Tables {
 		table, ok := r.table(t.Name)
 		if !ok {
@@ -281,18 +282,18 @@ func (r *AuditReplay) missingColumns(decision audit.Decision) string {
 		}
 		h, m := table.HiddenAndMasked(t.Columns)
 		for _, c := range h {
-			missing = append(missing, t.Name+"."+c)
+			missingNames = append(missingNames, t.Name+"."+c)
 		}
 		for _, c := range m {
-			masked = append(masked, t.Name+"."+c)
+			maskedColumns = append(maskedColumns, t.Name+"."+c)
 		}
 	}
 	var parts []string
-	if len(missing) > 0 {
-		parts = append(parts, "no column "+strings.Join(missing, ", "))
+	if len(missingNames) > 0 {
+		parts = append(parts, "no column "+strings.Join(missingNames, ", "))
 	}
-	if len(masked) > 0 {
-		parts = append(parts, "masked "+strings.Join(masked, ", "))
+	if len(maskedColumns) > 0 {
+		parts = append(parts, "masked "+strings.Join(maskedColumns, ", "))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -102,12 +102,12 @@ func readTextLog(r io.Reader, f func(string) error) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, 64<<10), maxStatementBytes)
 	var message strings.Builder
-	open := false
+	isOpen := false
 	end := func() error {
-		if !open {
+		if !isOpen {
 			return nil
 		}
-		open = false
+		isOpen = false
 		sql, ok := loggedStatement(message.String())
 		message.Reset()
 		if !ok {
@@ -117,9 +117,9 @@ func readTextLog(r io.Reader, f func(string) error) error {
 	}
 	for in.Scan() {
 		line := in.Text()
-		if rest, more := strings.CutPrefix(line, "\t"); more {
-			if open && message.Len() < maxStatementBytes {
-				message.WriteString("\n" + rest)
+		if continuation, isContinued := strings.CutPrefix(line, "\t"); isContinued {
+			if isOpen && message.Len() < maxStatementBytes {
+				message.WriteString("\n" + continuation)
 			}
 			continue
 		}
@@ -128,7 +128,7 @@ func readTextLog(r io.Reader, f func(string) error) error {
 		}
 		if match := logLine.FindStringIndex(line); match != nil && strings.HasSuffix(strings.TrimRight(line[:match[1]],
 			" "), "LOG:") {
-			open = true
+			isOpen = true
 			message.WriteString(line[match[1]:])
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// LogClass is what a policy says of the statements of one shape.
+// LogClass is the result of a policy for the statements of one shape.
 type LogClass struct {
 	Fingerprint string   `json:"fingerprint"`
 	Tag         string   `json:"tag"`
@@ -33,7 +33,7 @@ type LogClass struct {
 	SQL    string   `json:"sql,omitempty"` // one of the statements, where texts are wanted
 }
 
-// LogReplay is what a policy says of the statements of a log.
+// LogReplay is the result of a policy for the statements of a log.
 type LogReplay struct {
 	Statements int64       `json:"statements"`
 	Allowed    int64       `json:"allowed"`
@@ -55,9 +55,10 @@ type LogReplay struct {
 // keeps no literals of the statements, unless texts are wanted. A statement in a log belongs to no agent, so contracts,
 // which depend on the session, are evaluated only after [LogReplay.UseAttributes].
 func NewLogReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *LogReplay {
-	enforced := p.Enforced()
-	return &LogReplay{rewriter: rewrite.New(snap, enforced, rewrite.RowSecurityMode), policy: enforced, keepsTexts: texts,
-		classes: map[[2]string]*LogClass{}}
+	enforcedPolicy := p.Enforced()
+	return &LogReplay{rewriter: rewrite.New(snap, enforcedPolicy, rewrite.RowSecurityMode), policy: enforcedPolicy,
+		keepsTexts: texts,
+		classes:    map[[2]string]*LogClass{}}
 }
 
 // UseAttributes evaluates contracts with these attributes, the same for every statement.
@@ -110,11 +111,11 @@ func (r *LogReplay) Add(sql string) error {
 			if !slices.Contains(j.Tables, name) {
 				j.Tables = append(j.Tables, name)
 			}
-			hidden, masked := table.HiddenAndMasked(a.Columns)
-			for _, c := range hidden {
+			hiddenColumns, maskedColumns := table.HiddenAndMasked(a.Columns)
+			for _, c := range hiddenColumns {
 				j.Hidden = append(j.Hidden, name+"."+c)
 			}
-			for _, c := range masked {
+			for _, c := range maskedColumns {
 				j.Masked = append(j.Masked, name+"."+c)
 			}
 		}

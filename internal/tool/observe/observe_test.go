@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A report begins with what would change most: refusals and other rows count alike. How often a statement runs decides
-// only among those of which as much would change.
+// The report begins with the statements whose results would change most; refusals and changed rows count alike. Among
+// equal ones, the more frequent statement comes first.
 func TestReportOrder(t *testing.T) {
 	dir := t.TempDir()
 	log, err := audit.Open(audit.Config{Mode: audit.ModeBuffered, Dir: dir})
@@ -19,22 +19,22 @@ func TestReportOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []struct {
-		shape                       string
-		executions, refused, differ int
+		shape                                   string
+		executions, refusedCount, differingRows int
 	}{
-		{shape: "rare", executions: 1}, {shape: "often", executions: 9}, {shape: "refused", executions: 2, refused: 2},
-		{shape: "differs", executions: 8, differ: 1}, {shape: "both", executions: 3, refused: 1, differ: 2},
+		{shape: "rare", executions: 1}, {shape: "often", executions: 9}, {shape: "refused", executions: 2, refusedCount: 2},
+		{shape: "differs", executions: 8, differingRows: 1}, {shape: "both", executions: 3, refusedCount: 1, differingRows: 2},
 	} {
-		one := audit.Observation{Agent: "ana", Database: "app", Fingerprint: s.shape, Tag: "SELECT", Tables: []string{"public.t"}}
+		observation := audit.Observation{Agent: "ana", Database: "app", Fingerprint: s.shape, Tag: "SELECT", Tables: []string{"public.t"}}
 		for i := range s.executions {
-			observation := one
-			if observation.Session = "s"; i < s.refused {
+			observation := observation
+			if observation.Session = "s"; i < s.refusedCount {
 				observation.SQLState = "42501"
 			}
 			log.Observation(observation)
 		}
-		for range s.differ {
-			observation := one
+		for range s.differingRows {
+			observation := observation
 			observation.Compared = &audit.Comparison{Rows: 2, VisibleRows: 1, Differs: true}
 			log.Observation(observation)
 		}

@@ -1,7 +1,8 @@
-// Package observe tells what a policy would do before it does it: from the records of tables that are observed only,
-// and from the statements of a server's log.
+// Package observe tells what a policy would do before it is enforced: from the records of tables that are observed
+// only, and from the statements of a server's log.
 //
-// Nothing here runs a statement. The output has no literal and no row, and a text only where it is requested.
+// Nothing here runs a statement. The output has no literal and no row, and a statement's text only where it is
+// requested.
 package observe
 
 import (
@@ -205,11 +206,11 @@ func (r *Report) Print(out io.Writer) {
 			s.changeSummary())
 	}
 	_ = w.Flush()
-	if skipped := r.notCompared(); len(skipped) > 0 {
+	if skippedReads := r.notCompared(); len(skippedReads) > 0 {
 		fmt.Fprintln(out)
 		fmt.Fprintln(w, "NOT COMPARED\tEXECUTIONS")
-		for _, reason := range slices.Sorted(maps.Keys(skipped)) {
-			fmt.Fprintf(w, "%s\t%d\n", reason, skipped[reason])
+		for _, reason := range slices.Sorted(maps.Keys(skippedReads)) {
+			fmt.Fprintf(w, "%s\t%d\n", reason, skippedReads[reason])
 		}
 		_ = w.Flush()
 	}

@@ -32,7 +32,7 @@ type Options struct {
 	// attributes that the database computes for each agent, by the name of the agent
 	LiveAttributes map[string]map[string]string
 	SampleSize     int // how many keys of rows are shown of each kind of difference
-	ReportProgress func(what string, part, of int64)
+	ReportProgress func(what string, done, total int64)
 }
 
 // Compare evaluates both policies, as the owner of the tables.
@@ -57,9 +57,9 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		Restrictions: boundChanges(o.Old.Policy, o.New.Policy), Notes: []string{}}
 	groups := o.agentGroups(r)
 	for _, relation := range relationsOf(o.Old.Policy, o.New.Policy) {
-		before, existed := o.Old.Policy.Table(relation.Name)
+		before, hasExisted := o.Old.Policy.Table(relation.Name)
 		after, existsNow := o.New.Policy.Table(relation.Name)
-		t := Table{Name: relation.Name.String(), WasListed: existed, IsListed: existsNow, Columns: compareColumns(before,
+		t := Table{Name: relation.Name.String(), WasListed: hasExisted, IsListed: existsNow, Columns: compareColumns(before,
 			after),
 			Write: compareWrites(before, after), Rows: []Rows{}, SameRule: true}
 		if t.Rows, err = o.compareRows(ctx, tx, relation,
@@ -73,9 +73,10 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 			}); err != nil {
 			return nil, err
 		}
-		differ := func(r Rows) bool { return r.Appear+r.Disappear > 0 }
-		if existed != existsNow || !t.Columns.isEmpty() || !t.Write.isEmpty() || slices.ContainsFunc(t.Rows, differ) ||
-			slices.ContainsFunc(t.Groups, differ) {
+		hasDifferences := func(r Rows) bool { return r.Appear+r.Disappear > 0 }
+		if hasExisted != existsNow || !t.Columns.isEmpty() || !t.Write.isEmpty() ||
+			slices.ContainsFunc(t.Rows, hasDifferences) ||
+			slices.ContainsFunc(t.Groups, hasDifferences) {
 			r.Tables = append(r.Tables, t)
 		}
 	}
@@ -136,7 +137,7 @@ type agentGroup struct {
 
 func (o Options) agentGroups(r *Report) []agentGroup {
 	var out []agentGroup
-	var missing missingAttributeValues
+	var missingValues missingAttributeValues
 	values := func(side PolicyVersion, agent string) map[string]string {
 		out := map[string]string{}
 		for _, a := range side.Policy.Attributes() {
@@ -149,7 +150,7 @@ func (o Options) agentGroups(r *Report) []agentGroup {
 			if ok {
 				out[a.Name] = value
 			} else {
-				missing.add(side.Path, agent, attributeSource{a.Name, a.Source == "credential"})
+				missingValues.add(side.Path, agent, attributeSource{a.Name, a.Source == "credential"})
 			}
 		}
 		return out
@@ -164,7 +165,7 @@ func (o Options) agentGroups(r *Report) []agentGroup {
 			out = append(out, g)
 		}
 	}
-	r.Notes = append(r.Notes, missing.noteTexts()...)
+	r.Notes = append(r.Notes, missingValues.noteTexts()...)
 	return out
 }
 
@@ -207,7 +208,7 @@ func countRows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, oldCo
 	error) {
 	out := Rows{Agents: agents}
 	from := "FROM " + relation.Name.SQL() + " AS r"
-	inner := "(SELECT (" + oldCondition + ") AS o, (" + newCondition + ") AS n " + from
+	innerSQL := "(SELECT (" + oldCondition + ") AS o, (" + newCondition + ") AS n " + from
 	sql := "SELECT count(*) FILTER (WHERE o), count(*) FILTER (WHERE n), count(*) FILTER (WHERE n AND NOT o), " +
 		"count(*) FILTER (WHERE o AND NOT n) FROM "
 	pages, err := pagesToRead(ctx, tx, relation)
@@ -217,10 +218,10 @@ func countRows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, oldCo
 	progressText := relation.Name.String() + " for " + strings.Join(agents, ", ")
 	for page := int64(0); ; page += pagesPerPart {
 		o.ReportProgress(progressText, min(page, pages), pages)
-		pageRange := inner
-		last := page+pagesPerPart >= pages
+		pageRange := innerSQL
+		isLast := page+pagesPerPart >= pages
 		switch {
-		case pages > pagesPerPart && last:
+		case pages > pagesPerPart && isLast:
 			pageRange += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)'", page)
 		case pages > pagesPerPart:
 			pageRange += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)' AND r.ctid < '(%d,0)'", page, page+pagesPerPart)
@@ -230,7 +231,7 @@ func countRows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, oldCo
 			return out, err
 		}
 		out.Old, out.New, out.Appear, out.Disappear = out.Old+a, out.New+b, out.Appear+c, out.Disappear+d
-		if last {
+		if isLast {
 			break
 		}
 	}

@@ -24,17 +24,17 @@ func (m *missingAttributeValues) add(path, agent string, l attributeSource) {
 	if m.agentsBySource == nil {
 		m.agentsBySource = map[attributeSource]*agentsWithoutValue{}
 	}
-	who := m.agentsBySource[l]
-	if who == nil {
-		who = &agentsWithoutValue{}
-		m.agentsBySource[l] = who
+	agents := m.agentsBySource[l]
+	if agents == nil {
+		agents = &agentsWithoutValue{}
+		m.agentsBySource[l] = agents
 		m.sources = append(m.sources, l)
 	}
-	if !slices.Contains(who.agents, agent) {
-		who.agents = append(who.agents, agent)
+	if !slices.Contains(agents.agents, agent) {
+		agents.agents = append(agents.agents, agent)
 	}
-	if !slices.Contains(who.paths, path) {
-		who.paths = append(who.paths, path)
+	if !slices.Contains(agents.paths, path) {
+		agents.paths = append(agents.paths, path)
 	}
 }
 

@@ -82,11 +82,11 @@ func compile(t *testing.T, conn *pgx.Conn, text string) (*policy.Policy, *rls.Pl
 
 var agents = map[string]map[string]string{"north": {"team": "n"}, "also": {"team": "n"}, "south": {"team": "s"}, "nobody": {}}
 
-// What is said to appear and disappear is what does when the policies are installed one after the other; before, nothing
-// of ours is in the database, and the comparison leaves nothing there.
+// The comparison says which rows appear and disappear. The same rows do so when both policies are installed one after
+// the other. The comparison itself needs no installed policy, and leaves nothing in the database.
 func TestCompareAgreesWithMigration(t *testing.T) {
 	tier.All(t)
-	defer func(was int64) { pagesPerPart = was }(pagesPerPart)
+	defer func(rowsBefore int64) { pagesPerPart = rowsBefore }(pagesPerPart)
 	pagesPerPart = 2
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -102,15 +102,15 @@ func TestCompareAgreesWithMigration(t *testing.T) {
 		return n
 	}
 	found := objects()
-	old, oldPlan := compile(t, super, before)
+	oldPolicy, oldPlan := compile(t, super, before)
 	now, nowPlan := compile(t, super, after)
-	told := 0
-	r, err := Compare(t.Context(), super, Options{Old: PolicyVersion{"old.yaml", old}, New: PolicyVersion{"new.yaml", now}, Agents: agents, SampleSize: 2,
-		ReportProgress: func(_ string, part, of int64) {
-			if part > of {
-				t.Errorf("%d of %d", part, of)
+	progressCount := 0
+	r, err := Compare(t.Context(), super, Options{Old: PolicyVersion{"old.yaml", oldPolicy}, New: PolicyVersion{"new.yaml", now}, Agents: agents, SampleSize: 2,
+		ReportProgress: func(_ string, doneParts, totalParts int64) {
+			if doneParts > totalParts {
+				t.Errorf("%d of %d", doneParts, totalParts)
 			}
-			told++
+			progressCount++
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -118,10 +118,10 @@ func TestCompareAgreesWithMigration(t *testing.T) {
 	if objects() != found {
 		t.Error("the comparison has left something in the database")
 	}
-	if told < 30 {
-		t.Errorf("the progress was told %d times", told)
+	if progressCount < 30 {
+		t.Errorf("the progress was told %d times", progressCount)
 	}
-	visible := func(plan *rls.Plan) map[string]map[string]bool {
+	visibleRows := func(plan *rls.Plan) map[string]map[string]bool {
 		if err := migrations.Up(t.Context(), super, migrations.Options{}, plan); err != nil {
 			t.Fatal(err)
 		}
@@ -151,21 +151,21 @@ func TestCompareAgreesWithMigration(t *testing.T) {
 				if err != nil && !strings.Contains(err.Error(), "42501") {
 					t.Fatal(err)
 				}
-				seen := map[string]bool{}
+				seenTables := map[string]bool{}
 				for _, k := range keys {
-					seen[k] = true
+					seenTables[k] = true
 				}
-				out[agent+" "+table] = seen
+				out[agent+" "+table] = seenTables
 			}
 		}
 		return out
 	}
-	was, is := visible(oldPlan), visible(nowPlan)
-	compared := 0
+	rowsBefore, rowsAfter := visibleRows(oldPlan), visibleRows(nowPlan)
+	comparedCount := 0
 	for _, table := range r.Tables {
 		for _, rows := range table.Rows {
 			for _, agent := range rows.Agents {
-				o, n := was[agent+" "+table.Name], is[agent+" "+table.Name]
+				o, n := rowsBefore[agent+" "+table.Name], rowsAfter[agent+" "+table.Name]
 				appear, disappear := int64(0), int64(0)
 				for k := range n {
 					if !o[k] {
@@ -191,13 +191,13 @@ func TestCompareAgreesWithMigration(t *testing.T) {
 					}
 				}
 				if appear+disappear > 0 {
-					compared++
+					comparedCount++
 				}
 			}
 		}
 	}
-	if compared < 8 {
-		t.Errorf("%d differences: the sample says little", compared)
+	if comparedCount < 8 {
+		t.Errorf("%d differences: the sample says little", comparedCount)
 	}
 	var b bytes.Buffer
 	r.Database = "d"
@@ -230,38 +230,38 @@ public.Notes
 	}
 }
 
-// The same policy, and one that only takes away, reveal nothing; what is the same is not read.
+// An equal policy, and one that only removes access, reveal nothing. Tables with equal rules are not read.
 func TestComparisonWithoutGains(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
 	if _, err := super.Exec(t.Context(), schema); err != nil {
 		t.Fatal(err)
 	}
-	old, _ := compile(t, super, before)
+	oldPolicy, _ := compile(t, super, before)
 	compare := func(text string) (*Report, []string) {
 		now, _ := compile(t, super, text)
-		var read []string
+		var readTables []string
 		r, err := Compare(t.Context(), super, Options{
-			Old: PolicyVersion{"old", old}, New: PolicyVersion{"new", now}, Agents: map[string]map[string]string{"north": {"team": "n"}},
-			ReportProgress: func(what string, _, _ int64) {
-				if !slices.Contains(read, what) {
-					read = append(read, what)
+			Old: PolicyVersion{"old", oldPolicy}, New: PolicyVersion{"new", now}, Agents: map[string]map[string]string{"north": {"team": "n"}},
+			ReportProgress: func(tableName string, _, _ int64) {
+				if !slices.Contains(readTables, tableName) {
+					readTables = append(readTables, tableName)
 				}
 			}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r, read
+		return r, readTables
 	}
-	if r, read := compare(before + "# a comment\n"); !r.IsEmpty() || r.MayReveal() || len(read) > 0 {
-		t.Errorf("%+v %v", r, read)
+	if r, readTables := compare(before + "# a comment\n"); !r.IsEmpty() || r.MayReveal() || len(readTables) > 0 {
+		t.Errorf("%+v %v", r, readTables)
 	}
-	less := strings.Replace(before, "people: { rows: [ own: { column: team, is: team } ] }",
+	reducedPolicy := strings.Replace(before, "people: { rows: [ own: { column: team, is: team } ] }",
 		"people: { rows: [ own: { column: team, is: team }, status: { column: consent, is: granted } ] }", 1)
-	less = strings.Replace(less, "    write: { commands: [update], columns: [body] }\n", "", 1)
-	r, read := compare(less)
-	if r.IsEmpty() || r.MayReveal() || fmt.Sprint(read) != "[public.Notes for north public.people for north]" {
-		t.Errorf("%+v %v", r, read)
+	reducedPolicy = strings.Replace(reducedPolicy, "    write: { commands: [update], columns: [body] }\n", "", 1)
+	r, readTables := compare(reducedPolicy)
+	if r.IsEmpty() || r.MayReveal() || fmt.Sprint(readTables) != "[public.Notes for north public.people for north]" {
+		t.Errorf("%+v %v", r, readTables)
 	}
 	if r, _ := compare(strings.Replace(before, "columns: [body]", "columns: [body, extra]", 1)); !r.MayReveal() ||
 		fmt.Sprint(r.Tables[0].Write.Altered) != "[update: body → body, extra]" {
@@ -269,7 +269,7 @@ func TestComparisonWithoutGains(t *testing.T) {
 	}
 }
 
-// A role that row security binds is no judge.
+// The comparison is refused for a role to which row security applies.
 func TestCompareNeedsTheOwner(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -278,9 +278,9 @@ func TestCompareNeedsTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = super.Exec(context.Background(), "DROP OWNED BY reads; DROP ROLE reads") })
-	old, _ := compile(t, super, before)
+	oldPolicy, _ := compile(t, super, before)
 	now, _ := compile(t, super, after)
-	_, err := Compare(t.Context(), db.Connect(t, "reads"), Options{Old: PolicyVersion{"old", old}, New: PolicyVersion{"new", now}, Agents: agents})
+	_, err := Compare(t.Context(), db.Connect(t, "reads"), Options{Old: PolicyVersion{"old", oldPolicy}, New: PolicyVersion{"new", now}, Agents: agents})
 	if err == nil || !strings.Contains(err.Error(), "42501") {
 		t.Errorf("%v", err)
 	}

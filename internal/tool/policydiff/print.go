@@ -62,10 +62,10 @@ func (p Printer) Print(r *Report) {
 		}
 	}
 	fmt.Fprintln(p.Out)
-	switch certain, possible := r.Gains(); {
-	case certain:
+	switch areCertain, arePossible := r.Gains(); {
+	case areCertain:
 		fmt.Fprintln(p.Out, p.colourText("33", "agents gain something"))
-	case possible:
+	case arePossible:
 		fmt.Fprintln(p.Out, p.colourText("33", "agents may gain something by what is otherwise (~)"))
 	default:
 		fmt.Fprintln(p.Out, "agents gain nothing")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A key that an agent wrote cannot say a line of the report's own, nor act on a terminal.
+// A key that an agent wrote cannot add a line to the report, nor send control characters to a terminal.
 func TestPrintedKeysAreEscaped(t *testing.T) {
 	var out strings.Builder
 	Printer{Out: &out}.Print(&Report{Database: "d", Tables: []Table{{Name: "notes", Rows: []Rows{{

@@ -13,7 +13,7 @@ type Report struct {
 	Functions  Change  `json:"functions"`
 	Operators  Change  `json:"operators"` // extensions whose operators agents may use
 	Views      Change  `json:"views"`
-	// bounds on statements that the new policy changes: contracts, limits, aggregates …, by name
+	// limits on statements that the new policy changes: contracts, limits, aggregates …, by name
 	Restrictions []string `json:"shape"`
 	Notes        []string `json:"notes"`
 }
@@ -58,27 +58,27 @@ func (r *Report) IsEmpty() bool {
 
 // Gains reports whether an agent certainly gains something, such as a row, a column or a right; and whether it may gain
 // something, by another change.
-func (r *Report) Gains() (certain, possible bool) {
-	take := func(c Change) {
-		certain = certain || len(c.Gained) > 0
-		possible = possible || len(c.Altered) > 0
+func (r *Report) Gains() (areCertain, arePossible bool) {
+	addChange := func(c Change) {
+		areCertain = areCertain || len(c.Gained) > 0
+		arePossible = arePossible || len(c.Altered) > 0
 	}
 	for _, t := range r.Tables {
-		take(t.Columns)
-		take(t.Write)
-		certain = certain || t.IsListed && !t.WasListed
+		addChange(t.Columns)
+		addChange(t.Write)
+		areCertain = areCertain || t.IsListed && !t.WasListed
 		for _, rows := range append(slices.Clone(t.Rows), t.Groups...) {
-			certain = certain || rows.Appear > 0
+			areCertain = areCertain || rows.Appear > 0
 		}
 	}
-	take(r.Functions)
-	take(r.Operators)
-	take(r.Views)
-	return certain, possible || certain || len(r.Restrictions) > 0
+	addChange(r.Functions)
+	addChange(r.Operators)
+	addChange(r.Views)
+	return areCertain, arePossible || areCertain || len(r.Restrictions) > 0
 }
 
 // MayReveal reports whether an agent may gain something.
 func (r *Report) MayReveal() bool {
-	_, possible := r.Gains()
-	return possible
+	_, arePossible := r.Gains()
+	return arePossible
 }

@@ -48,7 +48,7 @@ func textOrDefault(text string) string {
 }
 
 // compareColumns compares which columns exist for agents, and how agents see them. It compares nothing for a table that
-// only one policy lists: such a table is gained or lost as a whole.
+// only one policy lists: such a table is reported as gained or lost as a whole.
 func compareColumns(before, after *policy.Table) Change {
 	if before == nil || after == nil {
 		return compareByName(nil, nil)
@@ -172,8 +172,8 @@ func compareViews(before, after *policy.Policy) Change {
 	return compareByName(describe(before), describe(after))
 }
 
-// boundChanges lists, part by part, the bounds on statements that differ between both policies. It does not tell
-// whether a bound became narrower or wider, nor how many statements it affects.
+// boundChanges lists, part by part, the limits on statements that differ between both policies. It does not tell
+// whether a limit became narrower or wider, nor how many statements it affects.
 func boundChanges(before, after *policy.Policy) []string {
 	oldBounds, newBounds := before.Restrictions(), after.Restrictions()
 	out := []string{}

@@ -24,7 +24,8 @@ contracts:
 limits: [ { per: team, by_key: 60, rows: 1000 }, { statements: 10 } ]
 `
 
-// What bounds statements is told part by part, and rows that count in groups are counted.
+// Changes of limits and restrictions are listed one by one. For tables that may be counted in groups, the rows are
+// counted.
 func TestBounds(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -38,9 +39,9 @@ func TestBounds(t *testing.T) {
 		"minimum: 5", "minimum: 9", "[ not: { status: { column: what, is: open } } ]",
 		"[ not: { status: { column: what, is: open } }, sql: \"at < 100\" ]", "table: log }", "table: log, vessel: user }",
 	).Replace(boundsBefore)
-	old, _ := compile(t, super, boundsBefore)
+	oldPolicy, _ := compile(t, super, boundsBefore)
 	now, _ := compile(t, super, after)
-	r, err := Compare(t.Context(), super, Options{Old: PolicyVersion{"old", old}, New: PolicyVersion{"new", now},
+	r, err := Compare(t.Context(), super, Options{Old: PolicyVersion{"old", oldPolicy}, New: PolicyVersion{"new", now},
 		Agents: map[string]map[string]string{"north": {"team": "n", "stage": "1", "turn": "1"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ agents may gain something by what is otherwise (~)
 	if _, got, _ := strings.Cut(b.String(), "\n"); got != want {
 		t.Errorf("the report is\n%s\nwant\n%s", got, want)
 	}
-	if same, _ := compile(t, super, boundsBefore); len(boundChanges(old, same)) != 0 {
-		t.Errorf("equal policies differ: %v", boundChanges(old, same))
+	if samePolicy, _ := compile(t, super, boundsBefore); len(boundChanges(oldPolicy, samePolicy)) != 0 {
+		t.Errorf("equal policies differ: %v", boundChanges(oldPolicy, samePolicy))
 	}
 }

@@ -56,8 +56,8 @@ func (b *templateDatabase) findRelation(place Place, name string) (*catalog.Rela
 	if before, after, ok := strings.Cut(name, "."); ok {
 		schema, table = before, after
 	}
-	if resolved, ok := b.snapshot.ResolveRelation(schema, table); ok {
-		relation, _ := b.snapshot.Relation(resolved)
+	if resolvedName, ok := b.snapshot.ResolveRelation(schema, table); ok {
+		relation, _ := b.snapshot.Relation(resolvedName)
 		return relation, nil
 	}
 	var names []string

@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// BlockCoverage is a block of a table's rule, and whether the rows that tests checked depended on it. It was covered by
-// a visible row that would be hidden if the block were false for every row, and a hidden one that would show if it were
-// true for every row.
+// BlockCoverage is a block of a table's rule, and whether the result for the checked rows depended on it. HasShown: a
+// visible row would be hidden if the block were false for every row. Hidden: a hidden row would be visible if the block
+// were true for every row.
 type BlockCoverage struct {
 	Place
 	Table    string `json:"table"`
@@ -87,7 +87,7 @@ func (d *testDatabase) countCoverage(ctx context.Context, c *coverage, e Expecta
 		if err != nil {
 			return err
 		}
-		named, err := d.findRows(ctx, id, rows.Keys)
+		namedRows, err := d.findRows(ctx, id, rows.Keys)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (d *testDatabase) countCoverage(ctx context.Context, c *coverage, e Expecta
 			columns = append(columns, "coalesce(r."+catalog.QuoteIdent(name)+"::text, 'NULL')")
 		}
 		condition := strings.Join(columns, " || ' | ' || ") + " = ANY (" +
-			catalog.QuoteLiteral(predicate.WriteArray(named)) + "::text[])"
+			catalog.QuoteLiteral(predicate.WriteArray(namedRows)) + "::text[])"
 		if err := d.countRows(ctx, c, e.Caller, settings, id.relation.Name, condition, nil); err != nil {
 			return err
 		}
@@ -108,15 +108,15 @@ func (d *testDatabase) countCoverage(ctx context.Context, c *coverage, e Expecta
 	if refused != nil {
 		return nil
 	}
-	var failing []policy.Statement
+	var failingStatements []policy.Statement
 	if e.Error != "" {
-		failing = result.Statements
-		if len(failing) == 0 {
+		failingStatements = result.Statements
+		if len(failingStatements) == 0 {
 			return nil
 		}
 	}
 	for _, a := range result.Accesses {
-		if err := d.countRows(ctx, c, e.Caller, settings, a.Relation, "true", failing); err != nil {
+		if err := d.countRows(ctx, c, e.Caller, settings, a.Relation, "true", failingStatements); err != nil {
 			return err
 		}
 	}
@@ -127,20 +127,20 @@ func (d *testDatabase) countCoverage(ctx context.Context, c *coverage, e Expecta
 // refused it; then it shows no row.
 func (d *testDatabase) countRows(ctx context.Context, c *coverage, caller string, settings []Setting,
 	table catalog.Name,
-	condition string, failed []policy.Statement) error {
+	condition string, failedStatements []policy.Statement) error {
 	t, ok := d.policy.Table(table)
-	id := fmt.Sprint(d.name, d.changeCount, caller, settings, table, condition, failed)
+	id := fmt.Sprint(d.name, d.changeCount, caller, settings, table, condition, failedStatements)
 	if !ok || c.countedRows[id] {
 		return nil
 	}
 	c.countedRows[id] = true
-	var open []*BlockCoverage
+	var openBlocks []*BlockCoverage
 	for _, r := range c.rules[table] {
 		if !r.IsComplete() {
-			open = append(open, r)
+			openBlocks = append(openBlocks, r)
 		}
 	}
-	if len(open) == 0 {
+	if len(openBlocks) == 0 {
 		return nil
 	}
 	tx, err := d.adminConn.Begin(ctx)
@@ -148,22 +148,22 @@ func (d *testDatabase) countRows(ctx context.Context, c *coverage, caller string
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	var set []why.Setting
+	var sealedSettings []why.Setting
 	for _, s := range slices.Concat(d.caller(caller).Settings, settings) {
-		set = append(set, why.Setting(s))
+		sealedSettings = append(sealedSettings, why.Setting(s))
 	}
-	values, err := why.AttributeValues(ctx, tx, d.policy, d.caller(caller).Attributes, set)
+	values, err := why.AttributeValues(ctx, tx, d.policy, d.caller(caller).Attributes, sealedSettings)
 	if err != nil {
 		return err
 	}
 	refused := func(s policy.Statement) bool { return d.policy.Judge(s, values) != nil }
-	if failed != nil && !slices.ContainsFunc(failed, refused) {
+	if failedStatements != nil && !slices.ContainsFunc(failedStatements, refused) {
 		return nil
 	}
 	rule := t.Rule.WithoutContracts()
 	columns := []string{predicate.DirectCondition(rule.Node, "r", values) + " AS v"}
 	var counts []string
-	for i, r := range open {
+	for i, r := range openBlocks {
 		alwaysFalse, alwaysTrue := rule.Replace(r.rule, predicate.Any{}), rule.Replace(r.rule, predicate.Open{})
 		columns = append(columns, fmt.Sprintf("%s AS n%d, %s AS y%d", predicate.DirectCondition(alwaysFalse, "r", values),
 			i, predicate.DirectCondition(alwaysTrue, "r", values), i))
@@ -171,7 +171,7 @@ func (d *testDatabase) countRows(ctx context.Context, c *coverage, caller string
 	}
 	sql := "SELECT " + strings.Join(counts, ", ") + " FROM (SELECT " + strings.Join(columns, ", ") + " FROM " +
 		table.SQL() + " AS r WHERE " + condition + ") AS t"
-	found := make([]int64, 2*len(open))
+	found := make([]int64, 2*len(openBlocks))
 	into := make([]any, len(found))
 	for i := range found {
 		into[i] = &found[i]
@@ -179,8 +179,8 @@ func (d *testDatabase) countRows(ctx context.Context, c *coverage, caller string
 	if err := tx.QueryRow(ctx, sql).Scan(into...); err != nil {
 		return fmt.Errorf("coverage of %s: %w", table, err)
 	}
-	for i, r := range open {
-		r.HasShown, r.Hidden = r.HasShown || failed == nil && found[2*i] > 0, r.Hidden || found[2*i+1] > 0
+	for i, r := range openBlocks {
+		r.HasShown, r.Hidden = r.HasShown || failedStatements == nil && found[2*i] > 0, r.Hidden || found[2*i+1] > 0
 	}
 	return nil
 }

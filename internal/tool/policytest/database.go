@@ -56,13 +56,13 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if err != nil {
 		return nil, err
 	}
-	var live Schema
+	var liveSchema Schema
 	switch {
 	case f.Database != "" && dump == nil:
 		return nil, policy.Errors{f.DatabaseAt.Errorf("run it with --config",
 			"there is no configuration that says where database %s is", f.Database)}
 	case f.Database != "":
-		if live, err = dump(ctx, f.Database); err != nil {
+		if liveSchema, err = dump(ctx, f.Database); err != nil {
 			return nil, err
 		}
 	case len(f.Schema) == 0:
@@ -80,7 +80,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	schema := slices.Clone(f.Schema)
 	if f.Database != "" {
 		schema = nil
-		if err := runText(ctx, conn, "the extensions of database "+f.Database, live.Extensions); err != nil {
+		if err := runText(ctx, conn, "the extensions of database "+f.Database, liveSchema.Extensions); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +93,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if err := b.setOwnerRole(ctx, conn); err != nil {
 		return nil, err
 	}
-	if err := runText(ctx, conn, "the schema of database "+f.Database, live.SQL); err != nil {
+	if err := runText(ctx, conn, "the schema of database "+f.Database, liveSchema.SQL); err != nil {
 		return nil, err
 	}
 	if err := runFiles(ctx, conn, append(schema, f.Data...)); err != nil {
@@ -164,9 +164,9 @@ func (b *templateDatabase) setOwnerRole(ctx context.Context, conn *pgx.Conn) err
 // checkCallers checks the attributes of the callers, so that an error is reported before a login fails.
 func (b *templateDatabase) checkCallers() error {
 	var errs policy.Errors
-	declared := b.policy.Attributes()
+	declaredAttributes := b.policy.Attributes()
 	var names []string
-	for _, a := range declared {
+	for _, a := range declaredAttributes {
 		names = append(names, a.Name)
 	}
 	for _, c := range b.file.Callers {
@@ -259,8 +259,8 @@ func newCredential(password string) (credential, error) {
 	if err != nil {
 		return credential{}, err
 	}
-	stored, err := config.ParseVerifier(line)
-	return credential{password, stored}, err
+	storedVerifier, err := config.ParseVerifier(line)
+	return credential{password, storedVerifier}, err
 }
 
 // openCopy copies the database and serves it.
@@ -307,16 +307,16 @@ func (b *templateDatabase) openCopy(ctx context.Context, login credential, log *
 			Name: c.Name, Database: d.name, Credential: &login.storedCredentials, Attributes: c.Attributes})
 	}
 	if d.enforcer, err = enforce.New(ctx, cfg); err != nil {
-		var failed *sqlstate.Error
-		if errors.As(err, &failed) && failed.Code == sqlstate.ConnectionFailure && failed.Cause != nil {
-			return nil, newLoginError("as role %s, which was made for the tests: %v", control, failed.Cause).
+		var sqlErr *sqlstate.Error
+		if errors.As(err, &sqlErr) && sqlErr.Code == sqlstate.ConnectionFailure && sqlErr.Cause != nil {
+			return nil, newLoginError("as role %s, which was made for the tests: %v", control, sqlErr.Cause).
 				WithHint("It must be possible to log in as such a role with a password, as --postgres says: see pg_hba.conf of the server.")
 		}
 		return nil, err
 	}
-	to := proxy.Upstream{Database: d.name, User: agent, Password: b.server.password, TLS: b.server.admin.TLSConfig}
-	to.Network, to.Address = pgconn.NetworkAddress(b.server.admin.Host, b.server.admin.Port)
-	if d.proxy, err = proxy.New(proxy.Config{Router: proxyRouter{d.enforcer, to}, Log: log}); err != nil {
+	upstream := proxy.Upstream{Database: d.name, User: agent, Password: b.server.password, TLS: b.server.admin.TLSConfig}
+	upstream.Network, upstream.Address = pgconn.NetworkAddress(b.server.admin.Host, b.server.admin.Port)
+	if d.proxy, err = proxy.New(proxy.Config{Router: proxyRouter{d.enforcer, upstream}, Log: log}); err != nil {
 		return nil, err
 	}
 	if d.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -368,9 +368,10 @@ func (r proxyRouter) Route(user, database string) proxy.Route {
 		return proxy.Route{Kind: proxy.Refused,
 			Credential: &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096}}}
 	}
-	to := r.upstream
-	to.Params = access.Params
-	return proxy.Route{Kind: proxy.Agent, Upstream: to, Credential: access.Credential, CheckSetting: access.CheckSetting,
+	upstream := r.upstream
+	upstream.Params = access.Params
+	return proxy.Route{Kind: proxy.Agent, Upstream: upstream, Credential: access.Credential,
+		CheckSetting: access.CheckSetting,
 		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 			return access.OpenSession(ctx, enforce.SessionInfo(info))
 		}}
@@ -389,8 +390,8 @@ func (d *testDatabase) callerSession(ctx context.Context, name string, login cre
 	address := d.listener.Addr().(*net.TCPAddr)
 	c.Host, c.Port, c.User, c.Password, c.Database, c.Fallbacks = "127.0.0.1", uint16(address.Port),
 		name, login.password, d.name, nil
-	for _, set := range caller.Settings {
-		c.RuntimeParams[set.Name] = set.Value
+	for _, setting := range caller.Settings {
+		c.RuntimeParams[setting.Name] = setting.Value
 	}
 	c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
 	conn, err := pgconn.ConnectConfig(ctx, c)

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The example of the documentation runs, passes and covers its policy.
+// The example of the documentation runs, passes, and covers its policy.
 func TestDocument(t *testing.T) {
 	tier.All(t)
 	text, err := os.ReadFile("../../../docs/howto/policy-test.md")
@@ -21,11 +21,11 @@ func TestDocument(t *testing.T) {
 	example, _, _ = strings.Cut(example, "\n## The file\n")
 	dir := t.TempDir()
 	for i, name := range []string{"schema.sql", "policy.yaml", FileName} {
-		parts := strings.Split(example, "```")
-		if len(parts) != 7 {
-			t.Fatalf("the example has %d parts", len(parts))
+		codeBlocks := strings.Split(example, "```")
+		if len(codeBlocks) != 7 {
+			t.Fatalf("the example has %d parts", len(codeBlocks))
 		}
-		_, content, _ := strings.Cut(parts[2*i+1], "\n")
+		_, content, _ := strings.Cut(codeBlocks[2*i+1], "\n")
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

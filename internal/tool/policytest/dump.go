@@ -59,7 +59,7 @@ func DumpSchema(ctx context.Context, environment []string) (Schema, error) {
 	if err != nil {
 		return Schema{}, err
 	}
-	extensions, rest := withoutOurObjects(strings.Split(string(entries), "\n"))
+	extensions, otherEntries := withoutOurObjects(strings.Split(string(entries), "\n"))
 	restore := func(entries []string) (string, error) {
 		if err := os.WriteFile(list, []byte(strings.Join(entries, "\n")+"\n"), 0o600); err != nil {
 			return "", err
@@ -75,23 +75,23 @@ func DumpSchema(ctx context.Context, environment []string) (Schema, error) {
 	var schemas []string
 	for _, m := range extensionSchema.FindAllStringSubmatch(s.Extensions, -1) {
 		name := unquote(m[1])
-		rest = slices.DeleteFunc(rest, func(e string) bool {
+		otherEntries = slices.DeleteFunc(otherEntries, func(e string) bool {
 			l := listEntry.FindStringSubmatch(e)
-			its := l != nil && l[1] == "SCHEMA" && strings.HasPrefix(l[3], name+" ")
-			if its {
+			isOfSchema := l != nil && l[1] == "SCHEMA" && strings.HasPrefix(l[3], name+" ")
+			if isOfSchema {
 				schemas = append(schemas, e)
 			}
-			return its
+			return isOfSchema
 		})
 	}
 	if len(schemas) > 0 {
-		restored, err := restore(schemas)
+		restoredSchema, err := restore(schemas)
 		if err != nil {
 			return s, err
 		}
-		s.Extensions = restored + s.Extensions
+		s.Extensions = restoredSchema + s.Extensions
 	}
-	s.SQL, err = restore(rest)
+	s.SQL, err = restore(otherEntries)
 	return s, err
 }
 
@@ -107,16 +107,16 @@ var pgconsentNamePattern = regexp.MustCompile(` (!|zz_)?pgconsent_`)
 
 // withoutOurObjects separates the extensions from the rest, and leaves out what migrate makes: policies, triggers, and
 // row security where only pgconsent's policies need it.
-func withoutOurObjects(entries []string) (extensions, rest []string) {
-	ours := pgconsentNamePattern.MatchString
+func withoutOurObjects(entries []string) (extensions, otherEntries []string) {
+	isOwnName := pgconsentNamePattern.MatchString
 	table := func(schema, tag string) string { name, _, _ := strings.Cut(tag, " "); return schema + "." + name }
-	var policies, foreign []string // The tables with such policies are listed.
+	var policies, otherPolicies []string // The tables with such policies are listed.
 	for _, e := range entries {
 		if m := listEntry.FindStringSubmatch(e); m != nil && m[1] == "POLICY" {
-			if ours(m[3]) {
+			if isOwnName(m[3]) {
 				policies = append(policies, table(m[2], m[3]))
 			} else {
-				foreign = append(foreign, table(m[2], m[3]))
+				otherPolicies = append(otherPolicies, table(m[2], m[3]))
 			}
 		}
 	}
@@ -126,16 +126,16 @@ func withoutOurObjects(entries []string) (extensions, rest []string) {
 		case m == nil:
 		case m[1] == "EXTENSION":
 			extensions = append(extensions, e)
-		case (m[1] == "POLICY" || m[1] == "TRIGGER") && ours(m[3]):
+		case (m[1] == "POLICY" || m[1] == "TRIGGER") && isOwnName(m[3]):
 		case m[1] == "EVENT TRIGGER" && strings.Contains(m[3], "pgconsent_"):
 		case m[1] == "ROW SECURITY" && slices.Contains(policies, table(m[2], m[3])) &&
-			!slices.Contains(foreign, table(m[2], m[3])):
+			!slices.Contains(otherPolicies, table(m[2], m[3])):
 		case m[1] == "SCHEMA" && strings.HasPrefix(m[3], "public "):
 		case m[1] == "COMMENT" && strings.HasPrefix(m[3], "EXTENSION "), m[1] == "COMMENT" &&
 			strings.HasPrefix(m[3], "SCHEMA public"):
 		default:
-			rest = append(rest, e)
+			otherEntries = append(otherEntries, e)
 		}
 	}
-	return extensions, rest
+	return extensions, otherEntries
 }

@@ -24,8 +24,8 @@ tables:
   people: { rows: open }
 `
 
-// The schema of a database in use is taken without its rows and without what migrate has installed there; policies of
-// others stay.
+// The schema of a database in use is dumped without rows, and without what pgconsent migrate has installed. Row
+// policies of others remain.
 func TestSchemaOfADatabase(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)

@@ -88,21 +88,21 @@ func (a statementAnswer) errorText() string {
 
 // checkExpectation checks an expectation; an error is of type policy.Errors if it is an error in the file.
 func (d *testDatabase) checkExpectation(ctx context.Context, e Expectation, login credential) ([]Failure, error) {
-	for _, set := range e.Settings {
-		a, err := d.runAs(ctx, e.Caller, "SET "+quoteSetting(set.Name)+" = "+catalog.QuoteLiteral(set.Value), login)
+	for _, setting := range e.Settings {
+		a, err := d.runAs(ctx, e.Caller, "SET "+quoteSetting(setting.Name)+" = "+catalog.QuoteLiteral(setting.Value), login)
 		if err != nil {
 			return nil, err
 		}
 		if a.serverError != nil {
-			return []Failure{{Place: e.Place, As: e.Caller, What: "SET " + set.Name, Problem: "it is refused",
+			return []Failure{{Place: e.Place, As: e.Caller, What: "SET " + setting.Name, Problem: "it is refused",
 				Got: []string{a.errorText()}}}, nil
 		}
 	}
 	var failures []Failure
 	for _, group := range []struct {
-		what string
-		rows []RowExpectation
-		f    func(context.Context, Expectation, RowExpectation, credential) (*Failure, error)
+		label string
+		rows  []RowExpectation
+		f     func(context.Context, Expectation, RowExpectation, credential) (*Failure, error)
 	}{{"sees", e.ExactRows, d.checkExactRows}, {"shows", e.VisibleRows, d.checkVisibleRows}, {"hides", e.HiddenRows,
 		d.checkHiddenRows},
 		{"columns", e.Columns, d.checkColumns}} {
@@ -112,7 +112,7 @@ func (d *testDatabase) checkExpectation(ctx context.Context, e Expectation, logi
 				return nil, err
 			}
 			if failure != nil {
-				failure.Place, failure.As, failure.What = rows.Place, e.Caller, group.what+" "+rows.Table
+				failure.Place, failure.As, failure.What = rows.Place, e.Caller, group.label+" "+rows.Table
 				failures = append(failures, *failure)
 			}
 		}
@@ -257,7 +257,7 @@ type rowIdentity struct {
 	columns  []string
 }
 
-// rowIdentityOf chooses the columns that tell rows apart: the primary key if the caller can read it, else the columns
+// rowIdentityOf chooses the columns that identify a row: the primary key if the caller can read it, else the columns
 // that the test names.
 func (d *testDatabase) rowIdentityOf(rows RowExpectation) (rowIdentity, error) {
 	relation, err := d.findRelation(rows.Place, rows.Table)
@@ -265,13 +265,13 @@ func (d *testDatabase) rowIdentityOf(rows RowExpectation) (rowIdentity, error) {
 		return rowIdentity{}, err
 	}
 	id := rowIdentity{relation: relation, columns: relation.PrimaryKey}
-	readable := len(relation.PrimaryKey) > 0
+	isKeyReadable := len(relation.PrimaryKey) > 0
 	if table, ok := d.policy.Table(relation.Name); ok && table.Columns != nil {
 		for _, name := range relation.PrimaryKey {
-			readable = readable && table.Columns.IsPlain(name)
+			isKeyReadable = isKeyReadable && table.Columns.IsPlain(name)
 		}
 	}
-	if readable {
+	if isKeyReadable {
 		return id, nil
 	}
 	id.columns = nil
@@ -416,11 +416,11 @@ func compareRowTexts(got, want []string) *Failure {
 	}
 }
 
-func countText(n int, one, many string) string {
+func countText(n int, singular, plural string) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 " + singular
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return fmt.Sprintf("%d %s", n, plural)
 }
 
 func rowsNotIn(a, b []string) []string {
@@ -438,23 +438,23 @@ func rowsNotIn(a, b []string) []string {
 
 func (d *testDatabase) checkVisibleRows(ctx context.Context, e Expectation, rows RowExpectation,
 	login credential) (*Failure, error) {
-	got, named, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
+	got, namedRows, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
 	if err != nil || failure != nil {
 		return failure, err
 	}
-	return compareRowTexts(nil, rowsNotIn(named, got)), nil
+	return compareRowTexts(nil, rowsNotIn(namedRows, got)), nil
 }
 
 func (d *testDatabase) checkHiddenRows(ctx context.Context, e Expectation, rows RowExpectation,
 	login credential) (*Failure, error) {
-	got, named, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
+	got, namedRows, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
 	if err != nil {
 		return failure, err
 	}
 	if failure != nil {
 		return failure, nil
 	}
-	visible := rowsNotIn(named, rowsNotIn(named, got))
+	visible := rowsNotIn(namedRows, rowsNotIn(namedRows, got))
 	if len(visible) == 0 {
 		return nil, nil
 	}
@@ -463,17 +463,17 @@ func (d *testDatabase) checkHiddenRows(ctx context.Context, e Expectation, rows 
 }
 
 func (d *testDatabase) visibleAndNamedRows(ctx context.Context, e Expectation, rows RowExpectation,
-	login credential) (got, named []string,
+	login credential) (got, namedRows []string,
 	failure *Failure, err error) {
 	id, err := d.rowIdentityOf(rows)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if named, err = d.findRows(ctx, id, rows.Keys); err != nil {
+	if namedRows, err = d.findRows(ctx, id, rows.Keys); err != nil {
 		return nil, nil, nil, err
 	}
 	got, failure, err = d.visibleRows(ctx, e.Caller, id, login)
-	return got, named, failure, err
+	return got, namedRows, failure, err
 }
 
 // checkColumns compares the columns that exist for a caller with the expected ones.

@@ -266,7 +266,7 @@ func (r *fileReader) readRoot(f *File, n *node) {
 	}
 	names := map[string]Place{}
 	for _, t := range f.Tests {
-		if first, twice := names[t.Name]; twice && t.Name != "" {
+		if first, isRepeated := names[t.Name]; isRepeated && t.Name != "" {
 			r.addError(t.Place, "", "a test %q is there already, at line %d", t.Name, first.Line)
 		}
 		names[t.Name] = t.Place
@@ -370,13 +370,13 @@ func (r *fileReader) readTest(f *File, n *node) *Test {
 				return
 			}
 			for _, s := range v.Items {
-				next := Step{}
+				step := Step{}
 				r.readFields(s, "a step", map[string]func(*node){
-					"given": func(v *node) { next.Preparation = r.readChanges(v, "given") },
-					"when":  func(v *node) { next.Actions = r.readChanges(v, "when") },
-					"then":  func(v *node) { next.Expectations = r.readExpectations(f, t, v) },
+					"given": func(v *node) { step.Preparation = r.readChanges(v, "given") },
+					"when":  func(v *node) { step.Actions = r.readChanges(v, "when") },
+					"then":  func(v *node) { step.Expectations = r.readExpectations(f, t, v) },
 				})
-				t.Steps = append(t.Steps, next)
+				t.Steps = append(t.Steps, step)
 			}
 		},
 	})
@@ -384,10 +384,10 @@ func (r *fileReader) readTest(f *File, n *node) *Test {
 		r.addError(n.Place, "say in a sentence what must hold", "the test has no name")
 	}
 	t.Steps = append([]Step{step}, t.Steps...)
-	expects := false
+	hasExpectations := false
 	for _, s := range t.Steps {
 		for i := range s.Expectations {
-			expects = true
+			hasExpectations = true
 			if s.Expectations[i].Caller == "" {
 				s.Expectations[i].Caller = t.Caller
 			}
@@ -396,7 +396,7 @@ func (r *fileReader) readTest(f *File, n *node) *Test {
 			}
 		}
 	}
-	if !expects && len(r.errs) == 0 {
+	if !hasExpectations && len(r.errs) == 0 {
 		r.addError(n.Place, "then: [ { sees: { table: [ keys ] } } ]", "the test %q expects nothing", t.Name)
 	}
 	return t

@@ -51,8 +51,8 @@ func readServerNames(ctx context.Context, conn *pgx.Conn) (serverNames, error) {
 	return h, err
 }
 
-// namesUnknownRoleOrSetting reports whether a line, a statement of its own, names a role or setting that the server
-// lacks. Such a line is left out.
+// namesUnknownRoleOrSetting reports whether a line, which is a complete statement, names a role or setting that the
+// server lacks. Such a line is left out.
 func (h serverNames) namesUnknownRoleOrSetting(line string) bool {
 	if m := setLine.FindStringSubmatch(line); m != nil {
 		return !h.settings[strings.ToLower(m[1])]
@@ -85,8 +85,8 @@ func (h serverNames) mayActFor(role string) bool {
 
 // unquote returns the name that an identifier means.
 func unquote(name string) string {
-	if quoted, ok := strings.CutPrefix(name, `"`); ok {
-		return strings.ReplaceAll(strings.TrimSuffix(quoted, `"`), `""`, `"`)
+	if quotedRest, ok := strings.CutPrefix(name, `"`); ok {
+		return strings.ReplaceAll(strings.TrimSuffix(quotedRest, `"`), `""`, `"`)
 	}
 	return strings.ToLower(name)
 }
@@ -111,9 +111,9 @@ func splitPieces(text string, isSkipped func(string) bool) []scriptPiece {
 			end = place + i + 1
 		}
 		line := text[place:end]
-		trimmed := strings.TrimRight(line, "\r\n")
+		trimmedLine := strings.TrimRight(line, "\r\n")
 		switch {
-		case state.isBetweenStatements() && copyLine.MatchString(trimmed):
+		case state.isBetweenStatements() && copyLine.MatchString(trimmedLine):
 			out = append(out, scriptPiece{offset: from, sql: sql.String()})
 			sql.Reset()
 			rows, rest := text[end:], len(text)
@@ -121,7 +121,7 @@ func splitPieces(text string, isSkipped func(string) bool) []scriptPiece {
 				rest = end + i
 				rows = rows[:i]
 			}
-			out = append(out, scriptPiece{offset: place, sql: strings.TrimSuffix(trimmed, ";"), rows: &rows})
+			out = append(out, scriptPiece{offset: place, sql: strings.TrimSuffix(trimmedLine, ";"), rows: &rows})
 			end = rest
 			if i := strings.IndexByte(text[rest:], '\n'); i >= 0 {
 				end = rest + i + 1
@@ -129,8 +129,8 @@ func splitPieces(text string, isSkipped func(string) bool) []scriptPiece {
 				end = len(text)
 			}
 			from = end
-		case state.isBetweenStatements() && (psqlLine.MatchString(trimmed) || isSkipped(trimmed)):
-			sql.WriteString(strings.Repeat(" ", utf8.RuneCountInString(trimmed)) + line[len(trimmed):])
+		case state.isBetweenStatements() && (psqlLine.MatchString(trimmedLine) || isSkipped(trimmedLine)):
+			sql.WriteString(strings.Repeat(" ", utf8.RuneCountInString(trimmedLine)) + line[len(trimmedLine):])
 		default:
 			state.readLine(line)
 			sql.WriteString(line)

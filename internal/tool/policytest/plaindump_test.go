@@ -30,7 +30,7 @@ import (
 
 const openPolicy = "version: 1\ntables: { notes: { rows: open } }\n"
 
-// runFolder runs the tests of a folder with these files, on the package's server.
+// runFolder runs the tests in a folder with these files, on the package's server.
 func runFolder(t *testing.T, files map[string]string, o Options) Report {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,8 +55,8 @@ func runFolder(t *testing.T, files map[string]string, o Options) Report {
 	return r
 }
 
-// told is a report as it is printed.
-func told(r Report) string {
+// reportText returns a report as it is printed.
+func reportText(r Report) string {
 	var b bytes.Buffer
 	p := Printer{Out: &b}
 	for _, result := range r.Results {
@@ -66,7 +66,8 @@ func told(r Report) string {
 	return b.String()
 }
 
-// What pg_dump writes for psql is a schema: with psql's own lines, rows, and roles and settings that are not here.
+// The output of pg_dump for psql is accepted as a schema. It may have psql commands, rows, and roles and settings that
+// this server lacks.
 func TestPlainDump(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -97,9 +98,9 @@ GRANT SELECT ON notes TO dumped_reader WITH GRANT OPTION; GRANT USAGE ON SCHEMA 
 		}
 		return string(out)
 	}
-	plain, created := dump(), dump("-C")
+	plainDump, dumpWithCreate := dump(), dump("-C")
 	environment := []string{"PGHOST=" + db.SocketDir, "PGPORT=" + strconv.Itoa(db.Port), "PGUSER=postgres", "PGDATABASE=" + db.Name}
-	live, err := DumpSchema(t.Context(), environment)
+	liveSchema, err := DumpSchema(t.Context(), environment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,36 +120,36 @@ tests:
       - { as: owner, query: "SELECT strpos(f(), E'\n\\\\restrict inside GRANT\nGRANT x TO nobody;')", value: 1 }
 `
 	for name, text := range map[string]string{
-		"plain": plain, "with its database": created,
-		"of other versions": "\\restrict abc\nSET a_later_setting = 0;\n\\encoding UTF8\n" + plain + "\\unrestrict abc\n",
+		"plain": plainDump, "with its database": dumpWithCreate,
+		"of other versions": "\\restrict abc\nSET a_later_setting = 0;\n\\encoding UTF8\n" + plainDump + "\\unrestrict abc\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runFolder(t, map[string]string{"policy.yaml": openPolicy, "schema.sql": text, FileName: "version: 1" + fmt.Sprintf(tests, "chat")}, Options{})
 			if !r.HasPassed() || len(r.Results) != 1 {
-				t.Errorf("%s\n%s", told(r), text)
+				t.Errorf("%s\n%s", reportText(r), text)
 			}
 		})
 	}
 	t.Run("of a database in use", func(t *testing.T) {
-		given := "given: \"INSERT INTO notes VALUES (1, E'one\\\\n\\\\\\\\restrict x\\\\n\\\\\\\\.'), (2, 'two; three')\""
-		r := runFolder(t, map[string]string{"policy.yaml": openPolicy, FileName: "version: 1\ndatabase: app\n" + given + fmt.Sprintf(tests, "owner")},
-			Options{Dump: func(context.Context, string) (Schema, error) { return live, nil }})
+		givenRows := "given: \"INSERT INTO notes VALUES (1, E'one\\\\n\\\\\\\\restrict x\\\\n\\\\\\\\.'), (2, 'two; three')\""
+		r := runFolder(t, map[string]string{"policy.yaml": openPolicy, FileName: "version: 1\ndatabase: app\n" + givenRows + fmt.Sprintf(tests, "owner")},
+			Options{Dump: func(context.Context, string) (Schema, error) { return liveSchema, nil }})
 		if !r.HasPassed() || len(r.Results) != 1 {
-			t.Errorf("%s\n%s\n%s", told(r), live.Extensions, live.SQL)
+			t.Errorf("%s\n%s\n%s", reportText(r), liveSchema.Extensions, liveSchema.SQL)
 		}
 	})
 	t.Run("extensions by the administrator", func(t *testing.T) {
 		r := runFolder(t, map[string]string{"policy.yaml": openPolicy,
 			"extensions.sql": "CREATE SCHEMA extensions;\nCREATE EXTENSION pg_trgm WITH SCHEMA extensions;\n",
-			"schema.sql":     regexp.MustCompile(`(?m)^(CREATE|COMMENT ON) (SCHEMA|EXTENSION) .*;$`).ReplaceAllString(plain, ""),
+			"schema.sql":     regexp.MustCompile(`(?m)^(CREATE|COMMENT ON) (SCHEMA|EXTENSION) .*;$`).ReplaceAllString(plainDump, ""),
 			FileName:         "version: 1" + fmt.Sprintf(tests, "owner")}, Options{})
 		if !r.HasPassed() || len(r.Results) != 1 {
-			t.Error(told(r))
+			t.Error(reportText(r))
 		}
 	})
 }
 
-// The place of an error is that in the file, also behind what is left out.
+// The position of an error is that in the file, even after parts that were left out.
 func TestErrorPositionInADump(t *testing.T) {
 	r := runFolder(t, map[string]string{"policy.yaml": openPolicy,
 		"schema.sql": "\\restrict é\nCREATE TABLE notes (id integer);\nCOPY notes (id) FROM stdin;\n1\n\\.\n\nSELEC 'ü';\n",
@@ -158,7 +159,7 @@ func TestErrorPositionInADump(t *testing.T) {
 	}
 }
 
-// Every sslmode works that works with psql; where none does, the server's reason is told.
+// Each sslmode works here if it works with psql. If none works, the error contains the server's reason.
 func TestTLSModes(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)
@@ -174,7 +175,7 @@ func TestTLSModes(t *testing.T) {
 	}
 	exec("CREATE ROLE tls_ci LOGIN CREATEDB CREATEROLE PASSWORD '" + verifier + "'")
 	t.Cleanup(func() { exec("DROP ROLE tls_ci") })
-	try := func(mode, says string) {
+	tryMode := func(mode, wantError string) {
 		t.Helper()
 		s, err := NewServerOn(t.Context(), fmt.Sprintf("host=127.0.0.1 port=%d user=tls_ci password=secret dbname=postgres %s", pgtest.TCPPort(), mode))
 		var r Report
@@ -184,24 +185,24 @@ func TestTLSModes(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if says == "" && (err != nil || !r.HasPassed() || len(r.Results) != 1) || says != "" &&
-			(err == nil || !strings.Contains(err.Error(), says)) {
+		if wantError == "" && (err != nil || !r.HasPassed() || len(r.Results) != 1) || wantError != "" &&
+			(err == nil || !strings.Contains(err.Error(), wantError)) {
 			t.Errorf("%s: %v %+v", mode, err, r)
 		}
 	}
-	try("", "")
-	try("sslmode=prefer", "")
-	try("sslmode=allow", "")
-	try("sslmode=disable", "")
-	try("sslmode=require", "refused TLS")
-	try("sslmode=prefer password=wrong", "password authentication failed")
+	tryMode("", "")
+	tryMode("sslmode=prefer", "")
+	tryMode("sslmode=allow", "")
+	tryMode("sslmode=disable", "")
+	tryMode("sslmode=require", "refused TLS")
+	tryMode("sslmode=prefer password=wrong", "password authentication failed")
 
 	ca := serverTLS(t, admin)
-	try("", "")
-	try("sslmode=allow", "")
-	try("sslmode=require", "")
-	try("sslmode=verify-full sslrootcert="+ca, "")
-	try("sslmode=verify-full", "certificate")
+	tryMode("", "")
+	tryMode("sslmode=allow", "")
+	tryMode("sslmode=require", "")
+	tryMode("sslmode=verify-full sslrootcert="+ca, "")
+	tryMode("sslmode=verify-full", "certificate")
 
 	hba := func(command string) {
 		exec("COPY (SELECT) TO PROGRAM 'umask 077; " + command + "'")
@@ -214,10 +215,10 @@ func TestTLSModes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	try("", "rejects connection")
+	tryMode("", "rejects connection")
 }
 
-// serverTLS switches TLS on, and returns the file of the certificate.
+// serverTLS enables TLS on the server, and returns the path of the certificate.
 func serverTLS(t *testing.T, admin *pgx.Conn) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -242,17 +243,17 @@ func serverTLS(t *testing.T, admin *pgx.Conn) string {
 			t.Fatal(err)
 		}
 	}
-	set := func(sql string) {
-		for _, one := range []string{sql, "SELECT pg_reload_conf()"} {
-			if _, err := admin.Exec(context.Background(), one); err != nil {
+	setSetting := func(sql string) {
+		for _, statement := range []string{sql, "SELECT pg_reload_conf()"} {
+			if _, err := admin.Exec(context.Background(), statement); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	set("ALTER SYSTEM SET ssl = on")
-	t.Cleanup(func() { set("ALTER SYSTEM RESET ssl") })
-	for on := ""; on != "on"; time.Sleep(20 * time.Millisecond) {
-		if err := admin.QueryRow(t.Context(), "SHOW ssl").Scan(&on); err != nil {
+	setSetting("ALTER SYSTEM SET ssl = on")
+	t.Cleanup(func() { setSetting("ALTER SYSTEM RESET ssl") })
+	for sslSetting := ""; sslSetting != "on"; time.Sleep(20 * time.Millisecond) {
+		if err := admin.QueryRow(t.Context(), "SHOW ssl").Scan(&sslSetting); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -33,7 +33,7 @@ func superuser(t *testing.T) *pgx.Conn {
 	return conn
 }
 
-// The tests of the worlds and of the cookbook pass, and every block of their policies is covered.
+// The policy tests of the worlds and of the cookbook pass, and cover every block of their policies.
 func TestWorlds(t *testing.T) {
 	tier.All(t)
 	files, err := FindFiles([]string{"../../../examples/worlds", "../../../examples/cookbook", "../../../examples/worlds/ciris/policy_registry_test.yaml"})
@@ -73,8 +73,8 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// What fails is told with its place and the rows; what passes, passes; the databases and roles are gone afterwards. The
-// role that does it is no superuser.
+// A failed test is reported with its position and the rows. The databases and roles are dropped afterwards. The role
+// that runs this is no superuser.
 func TestReport(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)
@@ -95,11 +95,11 @@ func TestReport(t *testing.T) {
 	if err := s.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
-	var left int
+	var leftCount int
 	if err := admin.QueryRow(t.Context(),
 		"SELECT (SELECT count(*) FROM pg_database WHERE datname LIKE 'pgconsent_test%') + (SELECT count(*) FROM "+
-			"pg_roles WHERE rolname LIKE 'pgconsent_test%')").Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d databases and roles are left: %v", left, err)
+			"pg_roles WHERE rolname LIKE 'pgconsent_test%')").Scan(&leftCount); err != nil || leftCount != 0 {
+		t.Errorf("%d databases and roles are left: %v", leftCount, err)
 	}
 	var b bytes.Buffer
 	p := Printer{Out: &b}
@@ -133,15 +133,16 @@ func TestReport(t *testing.T) {
 	if err := WriteJUnit(&x, []Report{r}); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`tests="5" failures="2" errors="1"`, `<failure message="the number of rows is another">`, `line="31"`} {
-		if !strings.Contains(x.String(), part) {
-			t.Errorf("the JUnit report has no %s:\n%s", part, x.String())
+	for _, wantedText := range []string{`tests="5" failures="2" errors="1"`, `<failure message="the number of rows is another">`,
+		`line="31"`} {
+		if !strings.Contains(x.String(), wantedText) {
+			t.Errorf("the JUnit report has no %s:\n%s", wantedText, x.String())
 		}
 	}
 }
 
-// A block is covered by rows that show or hide because of it, and by no others. A test whose change has failed is wrong
-// at the change's place, whatever shows afterwards.
+// A block is covered only by checked rows that are shown or hidden because of it. If a statement of a test's "when"
+// fails, the error is reported at that statement, whatever the test expects.
 func TestCoverageAndFailedChanges(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -176,21 +177,21 @@ tests:
 	if !r.Results[0].HasPassed {
 		t.Errorf("%+v", r.Results[0])
 	}
-	if changed := r.Results[1]; changed.HasPassed ||
-		!strings.Contains(changed.Problems.Error(), FileName+":6:49: division by zero") {
-		t.Errorf("a change failed: %t, %v", changed.HasPassed, changed.Problems)
+	if changeResult := r.Results[1]; changeResult.HasPassed ||
+		!strings.Contains(changeResult.Problems.Error(), FileName+":6:49: division by zero") {
+		t.Errorf("a change failed: %t, %v", changeResult.HasPassed, changeResult.Problems)
 	}
-	covered := map[string][2]bool{}
+	coveredRules := map[string][2]bool{}
 	for _, c := range r.Coverage {
-		covered[c.Block] = [2]bool{c.HasShown, c.Hidden}
+		coveredRules[c.Block] = [2]bool{c.HasShown, c.Hidden}
 	}
-	want := map[string][2]bool{"own": {true, true}, "status": {true, false}} // 3 was not looked at
-	if !maps.Equal(covered, want) {
-		t.Errorf("covered (a row that shows, one that is hidden): %v, want %v", covered, want)
+	want := map[string][2]bool{"own": {true, true}, "status": {true, false}} // no test checks note 3
+	if !maps.Equal(coveredRules, want) {
+		t.Errorf("covered (a row that shows, one that is hidden): %v, want %v", coveredRules, want)
 	}
 }
 
-// A role that may not make databases is told who could let it.
+// A role that may not create databases gets an error that says who could grant that.
 func TestServerWithoutRights(t *testing.T) {
 	admin := superuser(t)
 	if _, err := admin.Exec(t.Context(), "CREATE ROLE poor LOGIN"); err != nil {
@@ -202,7 +203,7 @@ func TestServerWithoutRights(t *testing.T) {
 	}
 }
 
-// Every mistake has a place and says what to write.
+// The error for each mistake has a position and says what to write.
 func TestInvalidFiles(t *testing.T) {
 	const head = "version: 1\ncallers: { chat: { attributes: { user: 1 } } }\n"
 	for _, c := range []struct{ text, want string }{
@@ -236,7 +237,7 @@ func TestInvalidFiles(t *testing.T) {
 	}
 }
 
-// What is wrong against the schema and the policy has a place as well.
+// Mistakes that show only against the schema and the policy have positions as well.
 func TestFilesThatDoNotFitTheSchema(t *testing.T) {
 	tier.All(t)
 	s, err := NewServerOn(t.Context(), dsn("postgres"))
@@ -248,7 +249,7 @@ func TestFilesThatDoNotFitTheSchema(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	read := func(name string) []byte {
+	readFile := func(name string) []byte {
 		text, err := os.ReadFile(filepath.Join("testdata", "small", name))
 		if err != nil {
 			t.Fatal(err)
@@ -270,11 +271,11 @@ func TestFilesThatDoNotFitTheSchema(t *testing.T) {
 		{"policy: none.yaml\ncallers: { c: { attributes: { tenant: 1 } } }" + test, "", `policy_test.yaml:2:9: there is no policy `},
 	} {
 		dir := t.TempDir()
-		schema := read("schema.sql")
+		schema := readFile("schema.sql")
 		if c.schema != "" {
 			schema = []byte(c.schema)
 		}
-		for name, text := range map[string][]byte{"schema.sql": schema, "policy.yaml": read("policy.yaml"), FileName: []byte("version: 1\n" + c.text)} {
+		for name, text := range map[string][]byte{"schema.sql": schema, "policy.yaml": readFile("policy.yaml"), FileName: []byte("version: 1\n" + c.text)} {
 			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -289,7 +290,7 @@ func TestFilesThatDoNotFitTheSchema(t *testing.T) {
 	}
 }
 
-// An editor that replaces a file, and one that writes in several steps, are noticed once each.
+// A change is noticed once, whether an editor replaces the file or writes it in several steps.
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, FileName)

@@ -49,7 +49,7 @@ func (p Printer) PrintTest(r Result) {
 // maxListedRows is how many rows of a failure are printed; --json has them all.
 const maxListedRows = 12
 
-func (p Printer) printRows(what, colour string, rows []string) {
+func (p Printer) printRows(heading, colour string, rows []string) {
 	if rows == nil {
 		return
 	}
@@ -59,7 +59,7 @@ func (p Printer) printRows(what, colour string, rows []string) {
 	for i, row := range rows {
 		label := ""
 		if i == 0 {
-			label = what
+			label = heading
 		}
 		if i == maxListedRows {
 			fmt.Fprintf(p.Out, "          %-9s %s\n", "", p.colourText("2", fmt.Sprintf("… and %d more", len(rows)-i)))
@@ -77,46 +77,46 @@ func (p Printer) PrintFile(r Report) {
 	if len(r.Problems) > 0 {
 		return
 	}
-	passed := 0
+	passedCount := 0
 	for _, t := range r.Results {
 		if t.HasPassed {
-			passed++
+			passedCount++
 		}
 	}
-	covered, tables := 0, map[string]bool{}
+	coveredCount, tables := 0, map[string]bool{}
 	width := 0
 	for _, c := range r.Coverage {
 		tables[c.Table] = true
 		if c.IsComplete() {
-			covered++
+			coveredCount++
 		} else {
 			width = max(width, len(c.Table)+len(c.Block)+2)
 		}
 	}
 	colour := "32"
-	if passed < len(r.Results) {
+	if passedCount < len(r.Results) {
 		colour = "31;1"
 	}
-	line := p.colourText(colour, fmt.Sprintf("%d of %d tests passed", passed, len(r.Results)))
+	line := p.colourText(colour, fmt.Sprintf("%d of %d tests passed", passedCount, len(r.Results)))
 	if r.Coverage != nil {
-		line += fmt.Sprintf(", %d of %d blocks of %d tables covered", covered, len(r.Coverage), len(tables))
+		line += fmt.Sprintf(", %d of %d blocks of %d tables covered", coveredCount, len(r.Coverage), len(tables))
 	}
 	fmt.Fprintf(p.Out, "  %s %s\n", line, p.colourText("2", fmt.Sprintf("(%s)", roundForPeople(r.Duration))))
 	for _, c := range r.Coverage {
 		if c.IsComplete() {
 			continue
 		}
-		missing := []string{}
+		notCovered := []string{}
 		if !c.HasShown {
-			missing = append(missing, "a row that shows because of it")
+			notCovered = append(notCovered, "a row that shows because of it")
 		}
 		if !c.Hidden && c.Block != "open" {
-			missing = append(missing, "a row that it alone hides")
+			notCovered = append(notCovered, "a row that it alone hides")
 		}
 		place := c.Place
 		place.File = shortPath(place.File)
 		fmt.Fprintf(p.Out, "  %s %-*s  %s: no test has %s\n", p.colourText("33", "not covered"), width,
-			c.Table+": "+c.Block, place, strings.Join(missing, ", nor "))
+			c.Table+": "+c.Block, place, strings.Join(notCovered, ", nor "))
 	}
 }
 

@@ -52,11 +52,11 @@ var relativeTime = regexp.MustCompile(`^(\d{1,6}) (second|minute|hour|day)s? (ag
 // everything, given, and with the stream's categories.
 func upsertSQL(row *node) (string, error) {
 	relation := predicate.RegistryRelation()
-	given := map[string]string{
+	valueSQL := map[string]string{
 		"grantee": "'*'", "scope": "'*'", "state": "'given'", "purposes": "'{}'", "categories": "'{}'",
 		"number": "(SELECT COALESCE(max(c.number), 0) + 1 FROM " + relation.Name.SQL() + " AS c)",
 	}
-	var said []string
+	var namedFields []string
 	for i, name := range row.Keys {
 		column, err := findColumn(relation, row.KeyPlaces[i], name)
 		if err != nil {
@@ -69,31 +69,31 @@ func upsertSQL(row *node) (string, error) {
 				map[string]string{"second": "interval '1 second'", "minute": "interval '1 minute'",
 					"hour": "interval '1 hour'", "day": "interval '24 hours'"}[m[2]]
 		}
-		given[name], said = value, append(said, name)
+		valueSQL[name], namedFields = value, append(namedFields, name)
 	}
-	if !slices.Contains(said, "subject") {
+	if !slices.Contains(namedFields, "subject") {
 		return "", policy.Errors{row.Place.Errorf("write { subject: ID, stream: TEMPORARY }", "a record is of a subject")}
 	}
-	if stream := strings.Trim(given["stream"], "'"); !slices.Contains(said, "categories") && stream != "" {
-		given["categories"] = map[string]string{predicate.Temporary: "'{ESSENTIAL}'",
+	if stream := strings.Trim(valueSQL["stream"], "'"); !slices.Contains(namedFields, "categories") && stream != "" {
+		valueSQL["categories"] = map[string]string{predicate.Temporary: "'{ESSENTIAL}'",
 			predicate.Partnered: "'{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}'", predicate.Anonymous: "'{STATISTICAL}'"}[stream]
-		if given["categories"] == "" {
-			given["categories"] = "'{}'"
+		if valueSQL["categories"] == "" {
+			valueSQL["categories"] = "'{}'"
 		}
-		said = append(said, "categories")
+		namedFields = append(namedFields, "categories")
 	}
-	var columns, values, sets []string
+	var columns, values, assignments []string
 	for _, c := range relation.Columns {
-		value, ok := given[c.Name]
+		value, ok := valueSQL[c.Name]
 		if !ok {
 			continue
 		}
 		columns, values = append(columns, catalog.QuoteIdent(c.Name)), append(values, value)
-		if slices.Contains(said, c.Name) || c.Name == "number" {
-			sets = append(sets, catalog.QuoteIdent(c.Name)+" = excluded."+catalog.QuoteIdent(c.Name))
+		if slices.Contains(namedFields, c.Name) || c.Name == "number" {
+			assignments = append(assignments, catalog.QuoteIdent(c.Name)+" = excluded."+catalog.QuoteIdent(c.Name))
 		}
 	}
 	return "INSERT INTO " + relation.Name.SQL() + " (" + strings.Join(columns, ", ") + ") VALUES (" +
 		strings.Join(values, ", ") +
-		") ON CONFLICT (subject, grantee, scope) DO UPDATE SET " + strings.Join(sets, ", "), nil
+		") ON CONFLICT (subject, grantee, scope) DO UPDATE SET " + strings.Join(assignments, ", "), nil
 }

@@ -58,16 +58,16 @@ func (f *File) DependentFiles() []string {
 // Run runs the tests of a file. Errors in the file, the policy or the schema are in the report; the returned error is
 // one of the server.
 func Run(ctx context.Context, s *Server, path string, o Options) (report Report, err error) {
-	started := time.Now()
+	startTime := time.Now()
 	report = Report{File: path, Problems: policy.Errors{}, Results: []Result{}}
 	defer func() {
-		report.Duration = time.Since(started)
-		var one *policy.Error
+		report.Duration = time.Since(startTime)
+		var policyError *policy.Error
 		switch {
 		case errors.As(err, &report.Problems):
 			err = nil
-		case errors.As(err, &one):
-			report.Problems, err = policy.Errors{one}, nil
+		case errors.As(err, &policyError):
+			report.Problems, err = policy.Errors{policyError}, nil
 		}
 	}()
 	if o.Log == nil {
@@ -98,11 +98,11 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 	if err != nil {
 		return report, err
 	}
-	covered := newCoverage(b.policy)
-	var shared *testDatabase // the database of the tests that change nothing
+	coverage := newCoverage(b.policy)
+	var sharedDatabase *testDatabase // the database of the tests that change nothing
 	defer func() {
-		if shared != nil {
-			err = errors.Join(err, shared.close(context.WithoutCancel(ctx)))
+		if sharedDatabase != nil {
+			err = errors.Join(err, sharedDatabase.close(context.WithoutCancel(ctx)))
 		}
 	}()
 	for _, t := range tests {
@@ -110,17 +110,17 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 			return report, err
 		}
 		startedAt := time.Now()
-		d := shared
+		d := sharedDatabase
 		if d == nil || t.mayChange() {
 			if d, err = b.openCopy(ctx, login, o.Log); err != nil {
 				return report, err
 			}
 			if !t.mayChange() {
-				shared = d
+				sharedDatabase = d
 			}
 		}
-		result, err := d.run(ctx, t, login, covered)
-		if d != shared {
+		result, err := d.run(ctx, t, login, coverage)
+		if d != sharedDatabase {
 			err = errors.Join(err, d.close(context.WithoutCancel(ctx)))
 		} else {
 			d.endSessions(ctx)
@@ -135,7 +135,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 		}
 	}
 	if len(tests) == len(f.Tests) {
-		report.Coverage = covered.blocks()
+		report.Coverage = coverage.blocks()
 	}
 	return report, nil
 }

@@ -111,16 +111,16 @@ func NewServerOn(ctx context.Context, dsn string) (*Server, error) {
 // firstLogin logs in as the administrator, and keeps which host, and whether TLS, the server has accepted: sslmode
 // prefer and allow leave it open.
 func (s *Server) firstLogin(ctx context.Context) (*pgx.Conn, error) {
-	all := append([]*pgconn.FallbackConfig{{Host: s.admin.Host, Port: s.admin.Port, TLSConfig: s.admin.TLSConfig}}, s.admin.Fallbacks...)
+	attempts := append([]*pgconn.FallbackConfig{{Host: s.admin.Host, Port: s.admin.Port, TLSConfig: s.admin.TLSConfig}}, s.admin.Fallbacks...)
 	s.admin.Fallbacks = nil
-	var failed []string
-	for _, way := range all {
+	var failures []string
+	for _, way := range attempts {
 		s.admin.Host, s.admin.Port, s.admin.TLSConfig = way.Host, way.Port, way.TLSConfig
 		conn, err := pgx.ConnectConfig(ctx, s.config("", ""))
 		if err == nil {
 			return conn, nil
 		}
-		if failed = append(failed, err.Error()); ctx.Err() != nil {
+		if failures = append(failures, err.Error()); ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		var refused *pgconn.PgError
@@ -128,7 +128,7 @@ func (s *Server) firstLogin(ctx context.Context) (*pgx.Conn, error) {
 			break
 		}
 	}
-	return nil, newLoginError("%s", strings.Join(slices.Compact(failed), "; "))
+	return nil, newLoginError("%s", strings.Join(slices.Compact(failures), "; "))
 }
 
 func newLoginError(reason string, args ...any) *sqlstate.Error {
@@ -173,8 +173,8 @@ func (s *Server) dsnFor(database, role string) string {
 	return out
 }
 
-// createDatabase makes a database, as a copy of another if from is not empty. The statement is not interrupted: the
-// server would go on with a statement that nobody waits for, and nobody would remove what comes of it.
+// createDatabase makes a database, as a copy of another if from is not empty. The statement is not cancelled when ctx
+// ends: the server might still complete it, and then the database would not be removed.
 func (s *Server) createDatabase(ctx context.Context, from, owner string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -195,19 +195,20 @@ func (s *Server) createDatabase(ctx context.Context, from, owner string) (string
 			return "", err
 		}
 	}
-	quoted := pgx.Identifier{name}.Sanitize()
+	quotedName := pgx.Identifier{name}.Sanitize()
 	strategy := ""
 	if s.cluster != nil {
 		strategy = " STRATEGY FILE_COPY" // This strategy asks for checkpoints, which cost nothing where nothing is synced.
 	}
-	if _, err := conn.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+pgx.Identifier{from}.Sanitize()+strategy); err != nil {
+	createSQL := "CREATE DATABASE " + quotedName + " TEMPLATE " + pgx.Identifier{from}.Sanitize() + strategy
+	if _, err := conn.Exec(ctx, createSQL); err != nil {
 		return "", fmt.Errorf("make a database: %w", err)
 	}
 	s.madeDatabases = append(s.madeDatabases, name)
 	// A copy does not have the privileges on the database itself.
-	statements := []string{"REVOKE CREATE, TEMPORARY ON DATABASE " + quoted + " FROM PUBLIC"}
+	statements := []string{"REVOKE CREATE, TEMPORARY ON DATABASE " + quotedName + " FROM PUBLIC"}
 	if s.superuser {
-		statements = append(statements, "ALTER DATABASE "+quoted+" OWNER TO "+pgx.Identifier{owner}.Sanitize())
+		statements = append(statements, "ALTER DATABASE "+quotedName+" OWNER TO "+pgx.Identifier{owner}.Sanitize())
 	}
 	for _, sql := range statements {
 		if _, err := conn.Exec(ctx, sql); err != nil {
@@ -251,19 +252,19 @@ func (s *Server) Close(ctx context.Context) error {
 		}
 		return errors.Join(err, os.RemoveAll(s.dir))
 	}
-	var failed []error
+	var failures []error
 	for _, name := range s.madeDatabases {
-		failed = append(failed, s.dropDatabase(ctx, name))
+		failures = append(failures, s.dropDatabase(ctx, name))
 	}
 	conn, err := s.connectAs(ctx, "", "")
 	if err != nil {
-		return errors.Join(append(failed, err)...)
+		return errors.Join(append(failures, err)...)
 	}
 	defer conn.Close(ctx)
 	for _, role := range append([]string{s.roles.AgentRole, s.roles.ControlRole, s.roles.ReaderRole,
 		s.roles.RowsRole}, s.madeRoles...) {
 		_, err := conn.Exec(ctx, "DROP ROLE IF EXISTS "+pgx.Identifier{role}.Sanitize())
-		failed = append(failed, err)
+		failures = append(failures, err)
 	}
-	return errors.Join(failed...)
+	return errors.Join(failures...)
 }

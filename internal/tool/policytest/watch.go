@@ -8,7 +8,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// quietTime is for how long no file may have changed before tests run again: editors write in several steps.
+// quietTime is how long all files must be unchanged before tests run again, since editors write in several steps.
 const quietTime = 200 * time.Millisecond
 
 // WaitForChange returns when one of the files, or a file of one of the folders, has changed, or when ctx ends. Files
@@ -19,13 +19,13 @@ func WaitForChange(ctx context.Context, files []string) error {
 		return err
 	}
 	defer w.Close()
-	watched := map[string]bool{}
+	watchedFiles := map[string]bool{}
 	for _, file := range files {
 		abs, err := filepath.Abs(file)
 		if err != nil {
 			return err
 		}
-		watched[abs] = true
+		watchedFiles[abs] = true
 		for _, dir := range []string{filepath.Dir(abs), abs} {
 			if err := w.Add(dir); err != nil && dir != abs {
 				return err
@@ -39,7 +39,7 @@ func WaitForChange(ctx context.Context, files []string) error {
 		case <-ctx.Done():
 			return nil
 		case event := <-w.Events:
-			if watched[event.Name] || watched[filepath.Dir(event.Name)] {
+			if watchedFiles[event.Name] || watchedFiles[filepath.Dir(event.Name)] {
 				timer.Reset(quietTime)
 			}
 		case err := <-w.Errors:

@@ -97,16 +97,16 @@ func (s *schemaSurvey) grantAttribute() *Attribute {
 
 // tenantKey returns the attribute with which a tenant's column is compared.
 func (s *schemaSurvey) tenantKey(r *catalog.Relation, c *catalog.Column) string {
-	if to := s.referencedTable(r, c.Name); to != nil {
-		return s.tenantName(lastWord(singularWord(to.Name.Name)))
+	if target := s.referencedTable(r, c.Name); target != nil {
+		return s.tenantName(lastWord(singularWord(target.Name.Name)))
 	}
 	return s.tenantName(columnStem(c.Name))
 }
 
 // tenantName returns one name for tenants that have several.
 func (s *schemaSurvey) tenantName(name string) string {
-	if same := s.tenantNames[name]; same != "" {
-		return same
+	if commonName := s.tenantNames[name]; commonName != "" {
+		return commonName
 	}
 	return name
 }
@@ -114,13 +114,13 @@ func (s *schemaSurvey) tenantName(name string) string {
 // findSameTenants finds names that stand for the same tenant: org_id is the organization where some org_id refers to
 // that table, and where a column or table has that name as well. Names with different types stay separate.
 func (s *schemaSurvey) findSameTenants() {
-	types, same := map[string]string{}, map[string]string{}
+	types, commonNames := map[string]string{}, map[string]string{}
 	for _, relation := range s.tenantTables {
 		types[lastWord(singularWord(relation.Name.Name))] = typeFamily(relation.Column(relation.PrimaryKey[0]).Type)
 	}
 	merge := func(name, into string) {
-		if name != into && types[name] == types[into] && same[into] == "" {
-			same[name] = into
+		if name != into && types[name] == types[into] && commonNames[into] == "" {
+			commonNames[name] = into
 		}
 	}
 	for _, relation := range s.tables {
@@ -138,22 +138,22 @@ func (s *schemaSurvey) findSameTenants() {
 	}
 	for _, relation := range s.tables {
 		for _, column := range s.columnRoles[relation].tenants {
-			if to := s.referencedTable(relation, column.Name); to != nil && types[columnStem(column.Name)] != "" {
-				merge(columnStem(column.Name), lastWord(singularWord(to.Name.Name)))
+			if target := s.referencedTable(relation, column.Name); target != nil && types[columnStem(column.Name)] != "" {
+				merge(columnStem(column.Name), lastWord(singularWord(target.Name.Name)))
 			}
 		}
 	}
 	into := ""
 	for _, name := range []string{"organization", "organisation", "org"} {
 		switch {
-		case types[name] == "" || same[name] != "":
+		case types[name] == "" || commonNames[name] != "":
 		case into == "":
 			into = name
 		default:
 			merge(name, into)
 		}
 	}
-	s.tenantNames = same
+	s.tenantNames = commonNames
 }
 
 func commonType(columns []*catalog.Column) string {
@@ -163,16 +163,16 @@ func commonType(columns []*catalog.Column) string {
 		count[typeFamily(column.Type)]++
 		isBigInt = isBigInt || column.Type == "bigint"
 	}
-	best := ""
+	bestType := ""
 	for _, f := range sortedKeys(count) {
-		if count[f] > count[best] {
-			best = f
+		if count[f] > count[bestType] {
+			bestType = f
 		}
 	}
-	if best == "integer" && isBigInt {
+	if bestType == "integer" && isBigInt {
 		return "bigint"
 	}
-	return best
+	return bestType
 }
 
 func tenantEvidence(names map[string]int, refer int, tables []*catalog.Relation, s *schemaSurvey) string {

@@ -46,9 +46,9 @@ func (p *Proposal) Configuration(s Connection) string {
 	for _, schema := range s.SearchPath {
 		path = append(path, yamlFlow(schema))
 	}
-	if beyond := p.schemasOutsidePath(s.SearchPath); len(beyond) > 0 {
+	if otherSchemas := p.schemasOutsidePath(s.SearchPath); len(otherSchemas) > 0 {
 		w("    # The server's for %s. Tables of %s are listed as well: agents write these with their schema, "+
-			"unless you add it here.", commentText(s.Role), commentText(strings.Join(beyond, ", ")))
+			"unless you add it here.", commentText(s.Role), commentText(strings.Join(otherSchemas, ", ")))
 	}
 	w("    search_path: [%s]", strings.Join(path, ", "))
 	w("    # migrate makes the roles pgconsent_agent, pgconsent_control, pgconsent_reader and pgconsent_rows. It works as the")

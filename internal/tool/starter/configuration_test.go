@@ -9,11 +9,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/starter"
 )
 
-// A database that is served alone has the roles with the usual names. One beside another of the same server has logins
-// of its own for agents and for control: roles are the whole server's, and these two have one password each.
+// Roles belong to the whole server. The first database's agent and control roles have the usual names. A second
+// database of the same server gets login roles of its own, since each role has one password.
 func TestASecondDatabaseHasLoginsOfItsOwn(t *testing.T) {
 	for _, c := range []struct {
-		others         bool
+		servesOthers   bool
 		agent, control string
 	}{
 		{false, "pgconsent_agent", "pgconsent_control"},
@@ -21,17 +21,17 @@ func TestASecondDatabaseHasLoginsOfItsOwn(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), config.DefaultFile)
 		text := (&starter.Proposal{}).Configuration(starter.Connection{Database: "shop", Host: "db", Port: 5432, TLS: "require",
-			Role: "boss", Owners: []string{"boss"}, SearchPath: []string{"public"}, ServesOthers: c.others})
+			Role: "boss", Owners: []string{"boss"}, SearchPath: []string{"public"}, ServesOthers: c.servesOthers})
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		read, err := config.Load(file)
+		loadedConfig, err := config.Load(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := config.Roles{Agent: c.agent, Control: c.control, Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "boss"}
-		if got := read.Databases["shop"].Roles; got != want {
-			t.Errorf("beside others %t: %+v, want %+v", c.others, got, want)
+		if got := loadedConfig.Databases["shop"].Roles; got != want {
+			t.Errorf("beside others %t: %+v, want %+v", c.servesOthers, got, want)
 		}
 	}
 }

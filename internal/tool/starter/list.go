@@ -37,8 +37,8 @@ func (s *schemaSurvey) chooseTables() {
 
 // listReferring lists the tables that refer to a listed one.
 func (s *schemaSurvey) listReferring() {
-	for changed := true; changed; {
-		changed = false
+	for hasChanged := true; hasChanged; {
+		hasChanged = false
 		rank := 0
 		for _, relation := range s.tables {
 			rank = max(rank, s.listingRound[relation])
@@ -51,7 +51,7 @@ func (s *schemaSurvey) listReferring() {
 			if len(base) == 0 {
 				continue
 			}
-			s.listingRound[relation], changed = rank+1, true
+			s.listingRound[relation], hasChanged = rank+1, true
 			s.parentLinks[relation] = base
 		}
 	}
@@ -61,21 +61,21 @@ func (s *schemaSurvey) listReferring() {
 // that are NOT NULL, or all if none is. Tables of accounts and tenants do not count: a row that refers to an account
 // need not belong to it.
 func (s *schemaSurvey) requiredLinks(relation *catalog.Relation, rank int) []parentLink {
-	var required, optional []parentLink
+	var requiredParents, optionalParents []parentLink
 	for _, l := range s.linksOf(relation) {
 		switch {
 		case s.listingRound[l.target] <= 0 || s.listingRound[l.target] > rank || l.target == relation ||
 			s.isIdentityTable(l.target):
 		case l.notNull:
-			required = append(required, parentLink{l, false})
+			requiredParents = append(requiredParents, parentLink{l, false})
 		default:
-			optional = append(optional, parentLink{l, false})
+			optionalParents = append(optionalParents, parentLink{l, false})
 		}
 	}
-	if len(required) > 0 {
-		return required
+	if len(requiredParents) > 0 {
+		return requiredParents
 	}
-	return optional
+	return optionalParents
 }
 
 // parentLink is a link to a table whose rule also holds for the rows that refer to it.
@@ -108,14 +108,14 @@ func (s *schemaSurvey) addVisibleLinks() {
 	}
 }
 
-// dependsOn reports whether the rule of one table reads another table.
-func (s *schemaSurvey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relation]bool) bool {
-	if seen[from] {
+// dependsOn returns whether the rule of one table reads another table, directly or through other tables.
+func (s *schemaSurvey) dependsOn(table, target *catalog.Relation, visitedTables map[*catalog.Relation]bool) bool {
+	if visitedTables[table] {
 		return false
 	}
-	seen[from] = true
-	return slices.ContainsFunc(s.parentLinks[from],
-		func(p parentLink) bool { return p.target == to || s.dependsOn(p.target, to, seen) })
+	visitedTables[table] = true
+	return slices.ContainsFunc(s.parentLinks[table],
+		func(p parentLink) bool { return p.target == target || s.dependsOn(p.target, target, visitedTables) })
 }
 
 // isConsentRegister reports whether a table looks like a register of consents.

@@ -18,39 +18,39 @@ type agreementTable struct {
 // agreementTables returns the tables that say whether the person agreed whom a key of a table names: that table, and
 // the tables that have at most one row for each of its rows, as profiles and settings of an account have. A register of
 // consents is none: which of its records counts is for a person to say.
-func (s *schemaSurvey) agreementTables(to *catalog.Relation) []agreementTable {
-	if len(to.PrimaryKey) != 1 {
+func (s *schemaSurvey) agreementTables(personTable *catalog.Relation) []agreementTable {
+	if len(personTable.PrimaryKey) != 1 {
 		return nil
 	}
-	same := []agreementTable{{to, to.PrimaryKey[0]}}
-	for i := 0; i < len(same); i++ {
-		table := same[i]
+	candidates := []agreementTable{{personTable, personTable.PrimaryKey[0]}}
+	for i := 0; i < len(candidates); i++ {
+		table := candidates[i]
 		add := func(table *catalog.Relation, column string) {
-			if !slices.ContainsFunc(same, func(known agreementTable) bool { return known.table == table }) {
-				same = append(same, agreementTable{table, column})
+			if !slices.ContainsFunc(candidates, func(knownTable agreementTable) bool { return knownTable.table == table }) {
+				candidates = append(candidates, agreementTable{table, column})
 			}
 		}
 		for _, k := range keysOf(table.table, table.column) {
-			if above, ok := s.findRelation(k.Target); ok && slices.Contains(s.tables, above) {
-				add(above, k.TargetColumns[0])
+			if parentTable, ok := s.findRelation(k.Target); ok && slices.Contains(s.tables, parentTable) {
+				add(parentTable, k.TargetColumns[0])
 			}
 		}
-		for _, below := range s.tables {
-			for _, k := range below.ForeignKeys {
+		for _, childTable := range s.tables {
+			for _, k := range childTable.ForeignKeys {
 				if len(k.Columns) == 1 && k.Target == table.table.Name && k.TargetColumns[0] == table.column &&
-					isKey(below, k.Columns[0]) {
-					add(below, k.Columns[0])
+					isKey(childTable, k.Columns[0]) {
+					add(childTable, k.Columns[0])
 				}
 			}
 		}
 	}
-	return slices.DeleteFunc(same, func(of agreementTable) bool {
-		return !s.hasConsentColumn(of.table) ||
-			isConsentRegister(of.table)
+	return slices.DeleteFunc(candidates, func(candidate agreementTable) bool {
+		return !s.hasConsentColumn(candidate.table) ||
+			isConsentRegister(candidate.table)
 	})
 }
 
-// isKey reports whether the values of a column alone tell all rows of a table apart.
+// isKey reports whether a column alone identifies each row of a table.
 func isKey(r *catalog.Relation, column string) bool {
 	return slices.Equal(r.PrimaryKey, []string{column}) || slices.ContainsFunc(r.UniqueKeys,
 		func(k catalog.Key) bool { return k.Where == "" && slices.Equal(k.Columns, []string{column}) })
@@ -118,7 +118,7 @@ func (a agreement) yamlBlock(links ...string) string {
 func (s *schemaSurvey) addSubjects(relation *catalog.Relation, add func(string, string, ...any), note func(string,
 	...any)) {
 	askedTables := map[string]bool{}
-	ask := func(l tableLink, subjects agreementTable) {
+	addConsent := func(l tableLink, subjects agreementTable) {
 		if key := subjects.table.Name.String() + " " + strings.Join(l.columns, " "); subjects.table != relation &&
 			!askedTables[key] {
 			askedTables[key] = true
@@ -131,13 +131,13 @@ func (s *schemaSurvey) addSubjects(relation *catalog.Relation, add func(string, 
 			continue
 		}
 		for _, subjects := range s.subjectsOfLink(l) {
-			ask(l, subjects)
+			addConsent(l, subjects)
 		}
 	}
 	if (s.isIdentityTable(relation) || s.isPersonTable(relation)) && len(relation.PrimaryKey) == 1 {
-		self := tableLink{target: relation, columns: relation.PrimaryKey, targets: relation.PrimaryKey, notNull: true}
+		linkToItself := tableLink{target: relation, columns: relation.PrimaryKey, targets: relation.PrimaryKey, notNull: true}
 		for _, subjects := range s.agreementTables(relation) {
-			ask(self, subjects)
+			addConsent(linkToItself, subjects)
 		}
 	}
 	// A column without a foreign key is compared with the same account as the columns that have one.
@@ -146,14 +146,15 @@ func (s *schemaSurvey) addSubjects(relation *catalog.Relation, add func(string, 
 			func(l tableLink) bool { return slices.Contains(l.columns, column.Name) }) {
 		var subjects []agreementTable
 		for _, account := range s.userTables {
-			for _, one := range s.agreementTables(account) {
-				if s.userAttribute.comparesWith(one.table.Column(one.column)) && !slices.Contains(subjects, one) {
-					subjects = append(subjects, one)
+			for _, agreed := range s.agreementTables(account) {
+				if s.userAttribute.comparesWith(agreed.table.Column(agreed.column)) && !slices.Contains(subjects, agreed) {
+					subjects = append(subjects, agreed)
 				}
 			}
 		}
 		if len(subjects) == 1 {
-			ask(tableLink{target: subjects[0].table, columns: []string{column.Name}, targets: []string{subjects[0].column},
+			addConsent(tableLink{target: subjects[0].table, columns: []string{column.Name},
+				targets:         []string{subjects[0].column},
 				isFromRowPolicy: true, notNull: column.NotNull}, subjects[0])
 		}
 	}
@@ -165,14 +166,14 @@ func (s *schemaSurvey) addSubject(relation *catalog.Relation, l tableLink, subje
 	...any),
 	note func(string, ...any)) {
 	a := s.agreements(subjects.table)
-	name, named := s.policyName(subjects.table.Name), strings.Join(l.columns, ", ")
+	name, columnNames := s.policyName(subjects.table.Name), strings.Join(l.columns, ", ")
 	for _, reason := range a.unclearReasons {
-		note("%s leads to %s, where not everything about consent is asked: %s", named, name, reason)
+		note("%s leads to %s, where not everything about consent is asked: %s", columnNames, name, reason)
 	}
-	to := l
+	subjectLink := l
 	evidence := l.evidence(s)
 	if subjects.table != l.target {
-		to.target, to.targets = subjects.table, []string{subjects.column}
+		subjectLink.target, subjectLink.targets = subjects.table, []string{subjects.column}
 		if l.target == relation {
 			evidence = fmt.Sprintf("%s has one row for each of these, by %s", name, subjects.column)
 		} else {
@@ -180,11 +181,11 @@ func (s *schemaSurvey) addSubject(relation *catalog.Relation, l tableLink, subje
 		}
 	}
 	// Where the deletion of a person leaves a NULL, the NULL does not mean that the row is about nobody.
-	optional := !l.notNull && s.listingRound[relation] > 0 && !isOwnerColumn(s.columnRoles[relation], l) &&
+	isOptional := !l.notNull && s.listingRound[relation] > 0 && !isOwnerColumn(s.columnRoles[relation], l) &&
 		l.onDelete != catalog.SetNull &&
 		l.onDelete != catalog.SetDefault
-	write := func(reason, block string) {
-		if optional {
+	addBlock := func(reason, block string) {
+		if isOptional {
 			add(fmt.Sprintf("%s: where it is not NULL, that one must have agreed (%s)", evidence, reason),
 				"any: [ sql: %s, %s ]",
 				yamlQuoted(s.isNullSQL(relation, l)), block)
@@ -192,10 +193,10 @@ func (s *schemaSurvey) addSubject(relation *catalog.Relation, l tableLink, subje
 		}
 		add(fmt.Sprintf("%s: that one must have agreed (%s)", evidence, reason), "%s", block)
 	}
-	isWholeKey := slices.Equal(to.targets, subjects.table.PrimaryKey)
-	listed := s.listingRound[subjects.table] > 0
+	isWholeKey := slices.Equal(subjectLink.targets, subjects.table.PrimaryKey)
+	isListed := s.listingRound[subjects.table] > 0
 	switch {
-	case listed && (len(a.timeAgreements) > 0 || !isWholeKey) && len(a.wordAgreements)+len(a.timeAgreements) > 0:
+	case isListed && (len(a.timeAgreements) > 0 || !isWholeKey) && len(a.wordAgreements)+len(a.timeAgreements) > 0:
 		var blocks, reason []string
 		for _, w := range a.wordAgreements {
 			blocks = append(blocks, fmt.Sprintf("status: { column: %s, is: %s }", yamlFlow(w.column.Name), policySpelling(w.word, w.column)))
@@ -208,27 +209,27 @@ func (s *schemaSurvey) addSubject(relation *catalog.Relation, l tableLink, subje
 		for _, t := range a.timeAgreements {
 			blocks, reason = append(blocks, t.YAML), append(reason, t.Evidence)
 		}
-		write(strings.Join(reason, "; "), fmt.Sprintf("visible: { %s, rows: [ %s ] }", to.yamlText(s),
+		addBlock(strings.Join(reason, "; "), fmt.Sprintf("visible: { %s, rows: [ %s ] }", subjectLink.yamlText(s),
 			strings.Join(blocks, ", ")))
 	default:
 		for _, w := range a.wordAgreements {
-			write(w.evidence, w.yamlBlock(to.yamlText(s)))
+			addBlock(w.evidence, w.yamlBlock(subjectLink.yamlText(s)))
 		}
 		if len(a.wordAgreements) > 0 && !isWholeKey {
-			note("a row whose %s leads to no row of %s shows: nobody is asked there", named, name)
+			note("a row whose %s leads to no row of %s shows: nobody is asked there", columnNames, name)
 		}
 		if len(a.timeColumns) > 0 {
 			note("%s of %s is not asked of those whom %s names: does it say that one of them has not agreed?",
-				strings.Join(a.timeColumns, ", "), name, named)
+				strings.Join(a.timeColumns, ", "), name, columnNames)
 		}
 	}
 	switch {
-	case l.notNull || optional || len(a.wordAgreements)+len(a.timeAgreements) == 0:
+	case l.notNull || isOptional || len(a.wordAgreements)+len(a.timeAgreements) == 0:
 	case isOwnerColumn(s.columnRoles[relation], l):
-		note("%s may be NULL, which hides the row: nobody has agreed there", named)
+		note("%s may be NULL, which hides the row: nobody has agreed there", columnNames)
 	default:
 		note("%s is NULL where somebody was deleted, and that hides the row; if NULL says something else, write any: [ "+
-			"sql: %s, and the block below on %s ]", named, yamlQuoted(s.isNullSQL(relation, l)), named)
+			"sql: %s, and the block below on %s ]", columnNames, yamlQuoted(s.isNullSQL(relation, l)), columnNames)
 	}
 }
 

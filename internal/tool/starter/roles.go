@@ -47,10 +47,11 @@ func (s *schemaSurvey) findAccounts() {
 			s.userTables = append(s.userTables, relation)
 		}
 	}
-	// If there is a table of users, accounts are what users belong to, and members and profiles are people of their own.
-	if plain := slices.IndexFunc(s.userTables, func(relation *catalog.Relation) bool {
+	// If there is a table of users, accounts are what users belong to, and members and profiles are people of their
+	// own.
+	if plainIndex := slices.IndexFunc(s.userTables, func(relation *catalog.Relation) bool {
 		return isOneOf(lastWord(singularWord(relation.Name.Name)), "user login")
-	}); plain >= 0 {
+	}); plainIndex >= 0 {
 		accounts := s.userTables[:0:0]
 		for _, relation := range s.userTables {
 			switch {
@@ -79,22 +80,23 @@ func (s *schemaSurvey) assignRoles(relation *catalog.Relation) *tableColumnRoles
 	ownerAt := len(strings.Fields(ownerStems))
 	for i := range relation.Columns {
 		column := &relation.Columns[i]
-		to, name, word := s.referencedTable(relation, column.Name), snakeCase(column.Name), columnStem(column.Name)
-		ofUsers, ofTenants := to == nil || slices.Contains(s.userTables, to), to == nil || slices.Contains(s.tenantTables, to)
+		target, name, word := s.referencedTable(relation, column.Name), snakeCase(column.Name), columnStem(column.Name)
+		ofUsers, ofTenants := target == nil || slices.Contains(s.userTables, target), target == nil ||
+			slices.Contains(s.tenantTables, target)
 		switch {
 		case typeFamily(column.Type) == "" || column.Generated || s.isIdentityTable(relation) &&
 			slices.Equal(relation.PrimaryKey, []string{column.Name}):
-		case ofTenants && (to != nil || s.isTenantStem(word)):
+		case ofTenants && (target != nil || s.isTenantStem(word)):
 			out.tenants = append(out.tenants, column)
 		case ofUsers && (isOneOf(word, ownerStems) || isOneOf(name, ownerStems) ||
-			to != nil && word == lastWord(singularWord(to.Name.Name))):
-			if name == "uid" && to == nil && isUnique(relation, column.Name) {
+			target != nil && word == lastWord(singularWord(target.Name.Name))):
+			if name == "uid" && target == nil && isUnique(relation, column.Name) {
 				break // The column is the row's own key.
 			}
 			if rank := slices.Index(strings.Fields(ownerStems), word); out.ownerColumn == nil || rank >= 0 && rank < ownerAt {
 				out.ownerColumn, ownerAt = column, max(rank, 0)
 			}
-		case to != nil && ofUsers && isOneOf(word, holderStems):
+		case target != nil && ofUsers && isOneOf(word, holderStems):
 			if out.ownerColumn == nil {
 				out.ownerColumn = column
 			}
@@ -222,8 +224,8 @@ func keysOf(r *catalog.Relation, column string) []catalog.ForeignKey {
 // referencedTable returns the table that a column refers to alone, by a foreign key.
 func (s *schemaSurvey) referencedTable(r *catalog.Relation, column string) *catalog.Relation {
 	for _, k := range keysOf(r, column) {
-		if to, ok := s.findRelation(k.Target); ok {
-			return to
+		if target, ok := s.findRelation(k.Target); ok {
+			return target
 		}
 	}
 	return nil
@@ -232,18 +234,18 @@ func (s *schemaSurvey) referencedTable(r *catalog.Relation, column string) *cata
 // linksOf returns the foreign keys of a table, and the columns that are named like foreign keys.
 func (s *schemaSurvey) linksOf(relation *catalog.Relation) []tableLink {
 	var out []tableLink
-	bound := map[string]bool{}
+	boundColumns := map[string]bool{}
 	for _, k := range relation.ForeignKeys {
-		to, ok := s.findRelation(k.Target)
+		target, ok := s.findRelation(k.Target)
 		if !ok || slices.ContainsFunc(out, func(l tableLink) bool {
-			return l.target == to && slices.Equal(l.columns,
+			return l.target == target && slices.Equal(l.columns,
 				k.Columns)
 		}) {
 			continue
 		}
-		l := tableLink{target: to, columns: k.Columns, targets: k.TargetColumns, notNull: true, onDelete: k.OnDelete}
+		l := tableLink{target: target, columns: k.Columns, targets: k.TargetColumns, notNull: true, onDelete: k.OnDelete}
 		for _, c := range k.Columns {
-			bound[c] = true
+			boundColumns[c] = true
 			l.notNull = l.notNull && relation.Column(c).NotNull
 		}
 		out = append(out, l)
@@ -251,19 +253,19 @@ func (s *schemaSurvey) linksOf(relation *catalog.Relation) []tableLink {
 	for i := range relation.Columns {
 		column := &relation.Columns[i]
 		// A link by the table's name alone must be a number or a uuid, not a word.
-		plain := columnStem(column.Name) == snakeCase(column.Name)
-		if bound[column.Name] || column.Virtual || typeFamily(column.Type) == "" || plain &&
+		isPlainName := columnStem(column.Name) == snakeCase(column.Name)
+		if boundColumns[column.Name] || column.Virtual || typeFamily(column.Type) == "" || isPlainName &&
 			typeFamily(column.Type) == "text" {
 			continue
 		}
-		for _, to := range s.tables {
-			if to == relation || len(to.PrimaryKey) != 1 || singularWord(to.Name.Name) != columnStem(column.Name) {
+		for _, target := range s.tables {
+			if target == relation || len(target.PrimaryKey) != 1 || singularWord(target.Name.Name) != columnStem(column.Name) {
 				continue
 			}
-			key := to.Column(to.PrimaryKey[0])
+			key := target.Column(target.PrimaryKey[0])
 			if typeFamily(key.Type) == typeFamily(column.Type) && key.Collation == column.Collation &&
-				to.Name.Schema == relation.Name.Schema {
-				out = append(out, tableLink{target: to, columns: []string{column.Name}, targets: to.PrimaryKey,
+				target.Name.Schema == relation.Name.Schema {
+				out = append(out, tableLink{target: target, columns: []string{column.Name}, targets: target.PrimaryKey,
 					isGuessedFromName: true, notNull: column.NotNull})
 				break
 			}

@@ -37,7 +37,8 @@ type columnHint struct {
 // memberHint is a table in which a policy looks for the user who asks.
 type memberHint struct {
 	table *catalog.Relation
-	// a column of that table that equals a column of the row; the row's column; that table's column of users
+	// column is a column of that table, which must equal rowColumn of the row; memberColumn names the users of that
+	// table
 	column, rowColumn, memberColumn string
 	policy                          string
 }
@@ -166,18 +167,19 @@ func withoutCasts(n *sqltext.Node) *sqltext.Node {
 	return n
 }
 
-// claimOfCall returns what a session says of itself that an expression reads: "user" for the user, else the name of the
+// claimOfCall returns the claim of the session that an expression reads: "user" for the user, else the name of the
 // claim, setting or function. It returns "" for anything else.
 func claimOfCall(node *sqltext.Node) string {
 	node = withoutCasts(node)
 	switch {
 	case node.GetSubLink() != nil: // The expression is like (SELECT auth.uid()).
 		l := node.GetSubLink()
-		inner := l.Subselect.GetSelectStmt()
-		if l.SubLinkType != sqltext.EXPR_SUBLINK || len(inner.GetTargetList()) != 1 || len(inner.FromClause) > 0 || inner.WhereClause != nil {
+		innerSelect := l.Subselect.GetSelectStmt()
+		if l.SubLinkType != sqltext.EXPR_SUBLINK || len(innerSelect.GetTargetList()) != 1 ||
+			len(innerSelect.FromClause) > 0 || innerSelect.WhereClause != nil {
 			return ""
 		}
-		return claimOfCall(inner.TargetList[0].GetResTarget().GetVal())
+		return claimOfCall(innerSelect.TargetList[0].GetResTarget().GetVal())
 	case node.GetAExpr() != nil:
 		e := node.GetAExpr()
 		if e.Kind == sqltext.AEXPR_NULLIF {
@@ -240,13 +242,14 @@ func claimName(name string) string {
 // memberHintOf reads EXISTS (SELECT FROM members WHERE members.x = row.y AND members.user = the user), and y IN (SELECT
 // x …).
 func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
-	inner := l.Subselect.GetSelectStmt()
+	innerSelect := l.Subselect.GetSelectStmt()
 	hint := memberHint{policy: p.policy}
-	if inner == nil || len(inner.FromClause) != 1 || inner.FromClause[0].GetRangeVar() == nil || inner.WhereClause == nil ||
+	if innerSelect == nil || len(innerSelect.FromClause) != 1 || innerSelect.FromClause[0].GetRangeVar() == nil ||
+		innerSelect.WhereClause == nil ||
 		l.SubLinkType != sqltext.EXISTS_SUBLINK && l.SubLinkType != sqltext.ANY_SUBLINK {
 		return hint, false
 	}
-	from := inner.FromClause[0].GetRangeVar()
+	from := innerSelect.FromClause[0].GetRangeVar()
 	name, ok := p.snap.ResolveRelation(from.Schemaname, from.Relname)
 	if !ok {
 		return hint, false
@@ -259,7 +262,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 		alias = from.Alias.Aliasname
 	}
 	// membersColumn returns the column of the members' table that an expression is.
-	theirs := func(node *sqltext.Node) string {
+	membersColumn := func(node *sqltext.Node) string {
 		names := columnNames(withoutCasts(node))
 		if len(names) == 0 || len(names) > 1 && names[len(names)-2] != alias || hint.table.Column(names[len(names)-1]) == nil {
 			return ""
@@ -267,13 +270,15 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 		return names[len(names)-1]
 	}
 	if l.SubLinkType == sqltext.ANY_SUBLINK {
-		if len(l.OperName) > 0 && l.OperName[len(l.OperName)-1].GetString_().GetSval() != "=" || len(inner.TargetList) != 1 {
+		if len(l.OperName) > 0 && l.OperName[len(l.OperName)-1].GetString_().GetSval() != "=" ||
+			len(innerSelect.TargetList) != 1 {
 			return hint, false
 		}
-		hint.rowColumn, hint.column = p.columnOf(l.Testexpr), theirs(inner.TargetList[0].GetResTarget().GetVal())
+		hint.rowColumn, hint.column = p.columnOf(l.Testexpr), membersColumn(innerSelect.TargetList[0].GetResTarget().GetVal())
 	}
-	conditions := []*sqltext.Node{inner.WhereClause}
-	if b := inner.WhereClause.GetBoolExpr(); b != nil && b.Boolop != sqltext.OR_EXPR && b.Boolop != sqltext.NOT_EXPR {
+	conditions := []*sqltext.Node{innerSelect.WhereClause}
+	if b := innerSelect.WhereClause.GetBoolExpr(); b != nil && b.Boolop != sqltext.OR_EXPR &&
+		b.Boolop != sqltext.NOT_EXPR {
 		conditions = b.Args
 	}
 	for _, c := range conditions {
@@ -283,12 +288,13 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 		}
 		hasMember := false
 		for range 2 {
-			column := theirs(a)
+			column := membersColumn(a)
 			switch {
 			case hasMember || column == "":
 			case claimOfCall(b) == "user" && hint.memberColumn == "":
 				hint.memberColumn, hasMember = column, true
-			case hint.rowColumn == "" && p.columnOf(b) != "" && (len(columnNames(withoutCasts(b))) > 1 || theirs(b) == ""):
+			case hint.rowColumn == "" && p.columnOf(b) != "" && (len(columnNames(withoutCasts(b))) > 1 ||
+				membersColumn(b) == ""):
 				hint.column, hint.rowColumn, hasMember = column, p.columnOf(b), true
 			}
 			a, b = b, a
@@ -401,7 +407,7 @@ func (s *schemaSurvey) canLink(r *catalog.Relation, hint memberHint) bool {
 func (s *schemaSurvey) askAboutPolicies(relation *catalog.Relation, question string) string {
 	h := s.hintsOf(relation)
 	var out strings.Builder
-	write := func(policy, evidence, rows string) {
+	addQuestion := func(policy, evidence, rows string) {
 		fmt.Fprintf(&out, "; the row policy %q %s: if that is right, write %s: { rows: %s }", policy, evidence,
 			yamlFlow(s.policyName(relation.Name)), rows)
 	}
@@ -418,12 +424,12 @@ func (s *schemaSurvey) askAboutPolicies(relation *catalog.Relation, question str
 		default:
 			attribute = s.userAttribute.Name
 		}
-		write(hint.policy, evidence, fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(column.Name), attribute))
+		addQuestion(hint.policy, evidence, fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(column.Name), attribute))
 	}
 	for _, hint := range h.tenants {
 		if column := relation.Column(hint.column); typeFamily(column.Type) != "" && !column.Virtual &&
 			attributeName.MatchString(hint.claim) {
-			write(hint.policy, "compares "+column.Name+" with an attribute "+hint.claim,
+			addQuestion(hint.policy, "compares "+column.Name+" with an attribute "+hint.claim,
 				fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(column.Name), hint.claim))
 		}
 	}
@@ -435,11 +441,11 @@ func (s *schemaSurvey) askAboutPolicies(relation *catalog.Relation, question str
 				fmt.Fprintf(&out, "; the row policy %q says so", hint.policy)
 				continue
 			}
-			write(hint.policy, "looks for the user in "+s.policyName(hint.table.Name), rows)
+			addQuestion(hint.policy, "looks for the user in "+s.policyName(hint.table.Name), rows)
 		}
 	}
 	for _, p := range h.openPolicies {
-		write(p.Name, "shows every row to "+strings.Join(p.Roles, ", "), "open")
+		addQuestion(p.Name, "shows every row to "+strings.Join(p.Roles, ", "), "open")
 	}
 	if len(h.unclearPolicies) > 0 {
 		fmt.Fprintf(&out, "; row policies with conditions that are not used here: %s",
@@ -457,10 +463,10 @@ func yamlTexts(blocks []Block) []string {
 }
 
 // addEvidence adds to the evidence of a block that is written as a comment, and reports whether there is such a block.
-func addEvidence(blocks []Block, yaml, more string) bool {
+func addEvidence(blocks []Block, yaml, newEvidence string) bool {
 	for _, b := range blocks {
 		if i := slices.Index(yamlTexts(b.Alternatives), yaml); i >= 0 {
-			b.Alternatives[i].Evidence += more
+			b.Alternatives[i].Evidence += newEvidence
 			return true
 		}
 	}

@@ -2,7 +2,7 @@ package starter
 
 import "testing"
 
-// What a session says of itself is known by the functions and settings that applications write in their row policies.
+// In existing row policies, the starter recognizes the functions and settings by which a session says who it is.
 func TestClaims(t *testing.T) {
 	for text, want := range map[string]string{
 		"auth.uid()":                  "user",

@@ -60,10 +60,10 @@ type Denied struct {
 	Reason string `json:"reason"`
 }
 
-// Propose makes a proposal from a snapshot, with row policies as hints. The tables in rejected are denied for the
-// reason that it gives.
-func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejected map[string]string) *Proposal {
-	s := &schemaSurvey{snap: snap, policies: policies, rejectionReasons: rejected,
+// Propose makes a proposal from a snapshot, with row policies as hints. The tables in rejectionReasons are denied
+// for the reason given there.
+func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejectionReasons map[string]string) *Proposal {
+	s := &schemaSurvey{snap: snap, policies: policies, rejectionReasons: rejectionReasons,
 		relationsByName: map[catalog.Name]*catalog.Relation{}, policyHints: map[*catalog.Relation]*policyHints{},
 		columnRoles: map[*catalog.Relation]*tableColumnRoles{}, listingRound: map[*catalog.Relation]int{},
 		denialReasons: map[*catalog.Relation]string{},
@@ -83,7 +83,7 @@ type schemaSurvey struct {
 	policyHints      map[*catalog.Relation]*policyHints
 	rejectionReasons map[string]string
 	tables           []*catalog.Relation                // tables that could be listed, sorted by name
-	relationsByName  map[catalog.Name]*catalog.Relation // relations as [survey.relation] returns them
+	relationsByName  map[catalog.Name]*catalog.Relation // relations as [schemaSurvey.findRelation] returns them
 
 	userTables, tenantTables []*catalog.Relation // tables of accounts, and of tenants
 	columnRoles              map[*catalog.Relation]*tableColumnRoles
@@ -177,8 +177,8 @@ func (s *schemaSurvey) collectTables() {
 
 func (s *schemaSurvey) viewReason(relation *catalog.Relation) string {
 	var names []string
-	for _, read := range relation.Reads {
-		names = append(names, s.policyName(read.Relation))
+	for _, viewRead := range relation.Reads {
+		names = append(names, s.policyName(viewRead.Relation))
 	}
 	if relation.Extension != "" {
 		return "it belongs to the extension " + relation.Extension
@@ -295,26 +295,26 @@ func (s *schemaSurvey) memberBlock(through *catalog.Relation, column, from strin
 // minSharedTables is how many tables must refer to one table, by columns of one name, for it to be worth a question.
 const minSharedTables = 3
 
-// askAboutSharedColumn asks about a column by which many tables refer to one table, whatever its name: such references
-// look like rows of several tenants.
+// askAboutSharedColumn asks about a column with the same name by which many tables refer to one table: such tables may
+// have rows of several tenants.
 func (s *schemaSurvey) askAboutSharedColumn(relation *catalog.Relation) string {
 	for _, k := range relation.ForeignKeys {
-		to, ok := s.findRelation(k.Target)
-		if !ok || len(k.Columns) != 1 || to == relation || slices.Contains(s.userTables, to) ||
+		target, ok := s.findRelation(k.Target)
+		if !ok || len(k.Columns) != 1 || target == relation || slices.Contains(s.userTables, target) ||
 			typeFamily(relation.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(relation.Column(k.Columns[0]).Type,
 				"character(") {
 			continue
 		}
 		name, n := k.Columns[0], 0
 		for _, other := range s.tables {
-			if s.referencedTable(other, name) == to {
+			if s.referencedTable(other, name) == target {
 				n++
 			}
 		}
 		if attribute := snakeCase(name); n >= minSharedTables && attributeName.MatchString(attribute) {
 			return fmt.Sprintf(
 				"; %d tables refer to %s by %s: if that is a tenant, declare an attribute %s and say own: { "+
-					"column: %s, is: %s }", n, s.policyName(to.Name), name, attribute, name, attribute)
+					"column: %s, is: %s }", n, s.policyName(target.Name), name, attribute, name, attribute)
 		}
 	}
 	return ""

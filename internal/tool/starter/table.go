@@ -162,10 +162,10 @@ func (s *schemaSurvey) addConsent(relation *catalog.Relation, add func(string, s
 			continue
 		}
 		name := s.policyName(through.Name)
-		if more, ok := s.isLinkTable(through, links); !ok {
-			if more != "" {
+		if contentColumn, ok := s.isLinkTable(through, links); !ok {
+			if contentColumn != "" {
 				note("%s names people besides, who are asked for its own rows and not here: by %s it is no table of links",
-					name, more)
+					name, contentColumn)
 			}
 			continue
 		}
@@ -200,13 +200,13 @@ func (s *schemaSurvey) subjectsOfLink(l tableLink) []agreementTable {
 func (s *schemaSurvey) addSubjectsThrough(through, first string, l tableLink, subjects agreementTable, add func(string,
 	string, ...any),
 	note func(string, ...any)) {
-	name, a, to := s.policyName(subjects.table.Name), s.agreements(subjects.table), l
+	name, a, target := s.policyName(subjects.table.Name), s.agreements(subjects.table), l
 	if subjects.table != l.target {
-		to.target, to.targets = subjects.table, []string{subjects.column}
+		target.target, target.targets = subjects.table, []string{subjects.column}
 	}
 	for _, w := range a.wordAgreements {
 		add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", through, name, w.evidence), "%s",
-			w.yamlBlock(first, to.yamlText(s)))
+			w.yamlBlock(first, target.yamlText(s)))
 		if l.isGuessedFromName {
 			note("%s", l.evidence(s))
 		}
@@ -261,14 +261,14 @@ func isWithdrawal(word string) bool {
 
 // isLinkTable reports whether a table does little but link other tables: the columns that tell its rows apart are
 // links, or it has few columns, and none that holds what somebody wrote. If a table with few columns has such a column,
-// more is the name of that column.
-func (s *schemaSurvey) isLinkTable(relation *catalog.Relation, links []tableLink) (more string, ok bool) {
+// contentColumn is the name of that column.
+func (s *schemaSurvey) isLinkTable(relation *catalog.Relation, links []tableLink) (contentColumn string, ok bool) {
 	var linkColumns []string
 	for _, l := range links {
 		linkColumns = append(linkColumns, l.columns...)
 	}
-	unbound := func(name string) bool { return !slices.Contains(linkColumns, name) }
-	ofLinks := func(key []string) bool { return len(key) > 1 && !slices.ContainsFunc(key, unbound) }
+	isUnbound := func(name string) bool { return !slices.Contains(linkColumns, name) }
+	ofLinks := func(key []string) bool { return len(key) > 1 && !slices.ContainsFunc(key, isUnbound) }
 	if ofLinks(relation.PrimaryKey) || slices.ContainsFunc(relation.UniqueKeys,
 		func(k catalog.Key) bool { return ofLinks(k.Columns) }) {
 		return "", true
@@ -277,7 +277,7 @@ func (s *schemaSurvey) isLinkTable(relation *catalog.Relation, links []tableLink
 		return "", false
 	}
 	for i := range relation.Columns {
-		if column := &relation.Columns[i]; unbound(column.Name) && !slices.Contains(relation.PrimaryKey, column.Name) &&
+		if column := &relation.Columns[i]; isUnbound(column.Name) && !slices.Contains(relation.PrimaryKey, column.Name) &&
 			s.hasContent(column) {
 			return column.Name, false
 		}
@@ -379,8 +379,8 @@ func (s *schemaSurvey) valuesText(c *catalog.Column) string {
 }
 
 func (s *schemaSurvey) columnEvidence(r *catalog.Relation, c *catalog.Column) string {
-	if to := s.referencedTable(r, c.Name); to != nil {
-		return fmt.Sprintf("%s refers to %s", c.Name, s.policyName(to.Name))
+	if target := s.referencedTable(r, c.Name); target != nil {
+		return fmt.Sprintf("%s refers to %s", c.Name, s.policyName(target.Name))
 	}
 	return fmt.Sprintf("%s, of type %s, by its name", c.Name, c.Type)
 }

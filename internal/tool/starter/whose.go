@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// onlyOneColumnNote is a note that a rule reads one of the columns that say to whom a row belongs, and not the others.
+// onlyOneColumnNote is a note that several columns say to whom a row belongs, and that the rule reads only one of them.
 // The reason follows.
 const onlyOneColumnNote = "%s and %s say whose a row is, and only %s is asked: "
 
 // addOwnership adds the blocks that say whose a row is: a tenant's or a user's. Where columns say both, one of them
-// decides and the other stands beside it as a comment: both together would hide what a tenant's users share. The user's
-// decides, since a user's rows are fewer than a tenant's. In the table of tenants, the row of a tenant is its own.
+// decides and the other is written beside it as a comment: both together would hide what a tenant's users share. The
+// user's decides, since a user's rows are fewer than a tenant's. In the table of tenants, the row of a tenant is its
+// own.
 func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(string, string, ...any),
 	note func(string, ...any)) {
 	relation := t.Relation
@@ -28,7 +29,7 @@ func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(
 		add("an account sees itself", "own: { column: %s, is: %s }", yamlFlow(relation.PrimaryKey[0]), s.userAttribute.Name)
 	}
 	isOwned := !isAccount && s.userAttribute != nil && roles.ownerColumn != nil
-	var instead []Block
+	var otherBlocks []Block
 	var columns, nullable, selfReferences []string
 	if isTenant {
 		selfReferences = slices.Clone(relation.PrimaryKey)
@@ -45,7 +46,7 @@ func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(
 		if isAccount || isOwned && !isTenant {
 			s.commentedAttributes[a.Name] = true
 			block.Evidence = fmt.Sprintf("in its place: every row of one %s, whoever's it is; beside it: what the user has there", a.Name)
-			instead = append(instead, block)
+			otherBlocks = append(otherBlocks, block)
 			continue
 		}
 		s.usedAttributes[a.Name] = true
@@ -54,7 +55,7 @@ func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(
 			nullable = append(nullable, column.Name)
 		}
 	}
-	if ownerColumns := append(selfReferences, columns...); len(ownerColumns) > 1 && len(instead) == 0 {
+	if ownerColumns := append(selfReferences, columns...); len(ownerColumns) > 1 && len(otherBlocks) == 0 {
 		note("%s say of which tenant a row is, and all of them must hold", strings.Join(ownerColumns, " and "))
 	}
 	for _, name := range nullable {
@@ -65,16 +66,16 @@ func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(
 		s.commentedAttributes[s.userAttribute.Name] = true
 		note(onlyOneColumnNote+"a %s is there for everybody in it, not for one user alone",
 			relation.PrimaryKey[0], roles.ownerColumn.Name, relation.PrimaryKey[0], tenant.Name)
-		instead = []Block{{YAML: fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(roles.ownerColumn.Name),
+		otherBlocks = []Block{{YAML: fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(roles.ownerColumn.Name),
 			s.userAttribute.Name),
 			Evidence: fmt.Sprintf("in its place: what is of one user; beside it: each %s of that user alone", tenant.Name)}}
 	case !isAccount:
 		s.addOwner(t, roles, add, note)
 	}
-	if len(instead) == 0 {
+	if len(otherBlocks) == 0 {
 		return
 	}
-	t.Blocks[len(t.Blocks)-1].Alternatives = instead
+	t.Blocks[len(t.Blocks)-1].Alternatives = otherBlocks
 	switch {
 	case isTenant:
 	case isAccount:

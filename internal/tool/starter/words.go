@@ -43,22 +43,22 @@ var irregularPlurals = map[string]string{"people": "person", "children": "child"
 // singularWord returns the last word of a table's name in the singular: user for app_users, person for people.
 func singularWord(table string) string {
 	name := snakeCase(table)
-	head, last := "", name
+	head, word := "", name
 	if i := strings.LastIndexByte(name, '_'); i >= 0 {
-		head, last = name[:i+1], name[i+1:]
+		head, word = name[:i+1], name[i+1:]
 	}
 	switch {
-	case irregularPlurals[last] != "":
-		last = irregularPlurals[last]
-	case strings.HasSuffix(last, "ies") && len(last) > 4:
-		last = strings.TrimSuffix(last, "ies") + "y"
-	case strings.HasSuffix(last, "sses"), strings.HasSuffix(last, "xes"), strings.HasSuffix(last,
-		"ches"), strings.HasSuffix(last, "shes"):
-		last = strings.TrimSuffix(last, "es")
-	case strings.HasSuffix(last, "s") && !strings.HasSuffix(last, "ss"):
-		last = strings.TrimSuffix(last, "s")
+	case irregularPlurals[word] != "":
+		word = irregularPlurals[word]
+	case strings.HasSuffix(word, "ies") && len(word) > 4:
+		word = strings.TrimSuffix(word, "ies") + "y"
+	case strings.HasSuffix(word, "sses"), strings.HasSuffix(word, "xes"), strings.HasSuffix(word,
+		"ches"), strings.HasSuffix(word, "shes"):
+		word = strings.TrimSuffix(word, "es")
+	case strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss"):
+		word = strings.TrimSuffix(word, "s")
 	}
-	return head + last
+	return head + word
 }
 
 // lastWord returns the last word of a name in snake case.

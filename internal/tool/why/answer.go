@@ -89,7 +89,7 @@ type Record struct {
 	Says  string  `json:"says"`
 }
 
-// Value is the value of a column; the text nil stands for NULL.
+// Value is the value of a column as text; nil means NULL.
 type Value struct {
 	Column string  `json:"column"`
 	Value  *string `json:"value"`

@@ -16,20 +16,20 @@ import (
 
 // explainBlock explains a block for a row whose verdicts are known.
 func (e *explainer) explainBlock(ctx context.Context, row explainedRow, r *policy.Rule,
-	holds map[*policy.Rule][2]bool) (*Block,
+	ruleResults map[*policy.Rule][2]bool) (*Block,
 	error) {
-	return e.blockUnderNot(ctx, row, r, holds, false)
+	return e.blockUnderNot(ctx, row, r, ruleResults, false)
 }
 
 // blockUnderNot explains a block inside negations. Under an odd number of negations it is a condition that must not
 // hold.
-func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, rule *policy.Rule,
-	holds map[*policy.Rule][2]bool,
-	negated bool) (*Block, error) {
-	row := at.values
-	b := &Block{File: rule.File, Line: rule.Line, Column: rule.Column, Block: rule.Block, Holds: holds[rule][0]}
+func (e *explainer) blockUnderNot(ctx context.Context, explained explainedRow, rule *policy.Rule,
+	ruleResults map[*policy.Rule][2]bool,
+	isNegated bool) (*Block, error) {
+	row := explained.values
+	b := &Block{File: rule.File, Line: rule.Line, Column: rule.Column, Block: rule.Block, Holds: ruleResults[rule][0]}
 	for _, part := range rule.Parts {
-		explained, err := e.blockUnderNot(ctx, at, part, holds, negated != (rule.Block == "not"))
+		explained, err := e.blockUnderNot(ctx, explained, part, ruleResults, isNegated != (rule.Block == "not"))
 		if err != nil {
 			return nil, err
 		}
@@ -52,11 +52,11 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, rule *po
 	case predicate.Consent:
 		err = e.explainConsent(ctx, b, n, row)
 	case predicate.RecordedConsent:
-		err = e.explainRecorded(ctx, b, n, at)
+		err = e.explainRecorded(ctx, b, n, explained)
 	case predicate.Derived:
-		err = e.explainDerived(ctx, b, n, at)
+		err = e.explainDerived(ctx, b, n, explained)
 	case predicate.RegistryConsent:
-		err = e.explainRegistered(ctx, b, n, at)
+		err = e.explainRegistered(ctx, b, n, explained)
 	case predicate.Visible:
 		err = e.explainVisible(ctx, b, n, row)
 	case predicate.Own:
@@ -71,15 +71,15 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, rule *po
 		}
 	case predicate.Status:
 		b.Says = columnValueText(row, n.Column)
-		if !negated {
+		if !isNegated {
 			b.Says += requiredValueText(b.Holds, n.Value)
 		} else if b.Holds {
 			b.Says += ", must not be"
 		}
 	case predicate.Grant:
 		var ids []string
-		for _, to := range n.Grantees {
-			ids = append(ids, "the agent's "+e.attributeText(to.Attribute))
+		for _, grantee := range n.Grantees {
+			ids = append(ids, "the agent's "+e.attributeText(grantee.Attribute))
 		}
 		if n.EverybodyWord != "" {
 			ids = append(ids, "'"+n.EverybodyWord+"' is everybody")
@@ -97,7 +97,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, rule *po
 		b.Says, err = e.describeOtherBlock(n, row)
 	}
 	if len(rule.Parts) == 0 || rule.Block == "not" {
-		b.Unknown = len(predicate.LookupTables(rule.Node)) == 0 && !b.Holds && !holds[rule][1]
+		b.Unknown = len(predicate.LookupTables(rule.Node)) == 0 && !b.Holds && !ruleResults[rule][1]
 	}
 	return b, err
 }
@@ -105,7 +105,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, rule *po
 // describeOtherBlock describes a node by the columns and tables that it reads.
 func (e *explainer) describeOtherBlock(node predicate.Node, row map[string]*string) (string, error) {
 	var parts []string
-	if columns, known := predicate.RowColumns(node); known {
+	if columns, isKnown := predicate.RowColumns(node); isKnown {
 		for _, c := range columns {
 			parts = append(parts, columnValueText(row, c))
 		}
@@ -142,8 +142,8 @@ func quotedOrNull(v *string) string {
 }
 
 // requiredValueText writes which value is required, if the block does not hold.
-func requiredValueText(holds bool, value string) string {
-	if holds {
+func requiredValueText(isFulfilled bool, value string) string {
+	if isFulfilled {
 		return ""
 	}
 	return ", must be '" + value + "'"
@@ -182,17 +182,17 @@ func linkStartText(pairs []predicate.ColumnPair, row map[string]*string) string 
 // explainVisible explains a block which requires that rows of another table are visible.
 func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
 	pairs := append([]predicate.ColumnPair{{Column: n.Column, FromColumn: n.FromColumn}}, n.MorePairs...)
-	where, ok := linkCondition(pairs, "r", row)
+	condition, ok := linkCondition(pairs, "r", row)
 	if !ok {
 		b.Says = fmt.Sprintf("it points to no row of %s: NULL", n.Relation.Name)
 		return nil
 	}
-	table, listed := e.policy.Table(n.Relation.Name)
-	if !listed {
+	table, isListed := e.policy.Table(n.Relation.Name)
+	if !isListed {
 		return fmt.Errorf("%s is not in the policy", n.Relation.Name)
 	}
 	var err error
-	if b.Targets, b.More, err = e.explainRows(ctx, table, where, n.Rows, maxRecords); err != nil {
+	if b.Targets, b.More, err = e.explainRows(ctx, table, condition, n.Rows, maxRecords); err != nil {
 		return err
 	}
 	if !predicate.Implies(n.Rows, table.Rows) { // The policy has this condition in place of the target's own rule.
@@ -222,12 +222,12 @@ func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Vi
 func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Consent, row map[string]*string) error {
 	first := n.Steps[0]
 	pairs := first.Pairs()
-	where, ok := linkCondition(pairs, "s0", row)
+	condition, ok := linkCondition(pairs, "s0", row)
 	if !ok {
 		b.Says = "it has no key to find subjects by: NULL"
 		return nil
 	}
-	last := n.Steps[len(n.Steps)-1].Relation
+	lastTable := n.Steps[len(n.Steps)-1].Relation
 	from := first.Relation.Name.SQL() + " AS s0"
 	for i, step := range n.Steps[1:] {
 		var conditions []string
@@ -238,16 +238,16 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 		from += fmt.Sprintf(" LEFT JOIN %s AS s%d ON %s", step.Relation.Name.SQL(), i+1, strings.Join(conditions, " AND "))
 	}
 	end := fmt.Sprintf("s%d", len(n.Steps)-1)
-	subject, link := keyColumns(last), []string{}
+	subject, link := keyColumns(lastTable), []string{}
 	if len(n.Steps) > 1 {
 		link = keyColumns(first.Relation)
 	}
-	var selected []string
+	var selectList []string
 	for _, name := range subject {
-		selected = append(selected, end+"."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+		selectList = append(selectList, end+"."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
 	for _, name := range link {
-		selected = append(selected, "s0."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+		selectList = append(selectList, "s0."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
 	status := end + "." + catalog.QuoteIdent(n.StatusColumn) + "::pg_catalog.text"
 	exists := "true"
@@ -259,11 +259,11 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 	if n.ExpiryColumn != "" {
 		expiredSQL = "(" + end + "." + catalog.QuoteIdent(n.ExpiryColumn) + " <= pg_catalog.statement_timestamp()) IS TRUE"
 	}
-	order := strings.Join(selected, ", ")
-	selected = append(selected, expiredSQL, status, exists)
-	agrees := "(" + status + " = " + catalog.QuoteLiteral(n.AgreedStatus) + " AND NOT " + expiredSQL + ")"
+	order := strings.Join(selectList, ", ")
+	selectList = append(selectList, expiredSQL, status, exists)
+	agreesSQL := "(" + status + " = " + catalog.QuoteLiteral(n.AgreedStatus) + " AND NOT " + expiredSQL + ")"
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s IS TRUE, %s LIMIT %d",
-		strings.Join(selected, ", "), from, where, agrees, order, maxRecords+1))
+		strings.Join(selectList, ", "), from, condition, agreesSQL, order, maxRecords+1))
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 			b.More = true
 			break
 		}
-		record := Record{Table: last.Name.String()}
+		record := Record{Table: lastTable.Name.String()}
 		for j, name := range subject {
 			record.Key = append(record.Key, Value{name, text(values[j])})
 		}
@@ -294,14 +294,14 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 			record.Via = append(record.Via, Value{name, text(values[len(subject)+j])})
 		}
 		value := text(values[len(values)-2])
-		present, _ := values[len(values)-1].(bool)
+		isPresent, _ := values[len(values)-1].(bool)
 		hasExpired, _ := values[len(values)-3].(bool)
 		record.Holds = value != nil && *value == n.AgreedStatus
 		record.Says = n.StatusColumn + " is " + quotedOrNull(value) + requiredValueText(record.Holds, n.AgreedStatus)
 		if record.Holds && hasExpired {
 			record.Holds, record.Says = false, record.Says+", until a moment that is over ("+n.ExpiryColumn+")"
 		}
-		if !present {
+		if !isPresent {
 			record.Key, record.Says = nil, "there is no such row: the link leads nowhere"
 		}
 		if !record.Holds {

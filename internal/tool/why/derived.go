@@ -28,14 +28,14 @@ func (e *explainer) explainDerived(ctx context.Context, b *Block, n predicate.De
 	}
 	source := n.SourceTable()
 	key := keyColumns(source)
-	var selected []string
+	var selectList []string
 	for _, name := range key {
-		selected = append(selected, "s."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+		selectList = append(selectList, "s."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
 	condition := predicate.DirectCondition(n.SourceCondition(), "s", e.values)
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT %s, %s FROM %s AS r JOIN %s AS s ON %s WHERE %s ORDER BY %[2]s, %[1]s LIMIT %[7]d",
-		strings.Join(selected, ", "), condition, row.relation.Name.SQL(), source.Name.SQL(), n.DerivedFromCondition("r",
+		strings.Join(selectList, ", "), condition, row.relation.Name.SQL(), source.Name.SQL(), n.DerivedFromCondition("r",
 			"s"), row.findCondition("r"), maxRecords+1))
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (e *explainer) explainDerived(ctx context.Context, b *Block, n predicate.De
 	if err != nil {
 		return err
 	}
-	hiding := 0
+	hidingCount := 0
 	for i, values := range found {
 		if i == maxRecords {
 			b.More = true
@@ -62,13 +62,13 @@ func (e *explainer) explainDerived(ctx context.Context, b *Block, n predicate.De
 		record.Holds, _ = values[len(values)-1].(bool)
 		record.Says = "what its own rule asks of what is made from it holds"
 		if !record.Holds {
-			hiding++
+			hidingCount++
 			record.Says = "what its own rule asks of what is made from it does not hold"
 		}
 		b.Records = append(b.Records, record)
 	}
 	switch {
-	case hiding > 0:
+	case hidingCount > 0:
 		b.Says = "a row that it was made from hides it"
 	case b.Holds:
 		b.Says = "every row that it was made from is there, and none hides it"

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// What a row was made from is named, those first that hide it.
+// The explanation names the source rows of a derived row, first those that hide it.
 func TestExplainDerived(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `

@@ -58,27 +58,27 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	}
 	a := &Answer{Agent: q.Agent, Table: relation.Name.String(), Attributes: values, Missing: []string{},
 		Rows: []Row{}, Columns: []Column{}, ForeignPolicies: []string{}}
-	for _, declared := range q.Policy.Attributes() {
-		if _, ok := values[declared.Name]; !ok {
-			a.Missing = append(a.Missing, declared.Name)
+	for _, attribute := range q.Policy.Attributes() {
+		if _, ok := values[attribute.Name]; !ok {
+			a.Missing = append(a.Missing, attribute.Name)
 		}
 	}
-	keyText, where, err := q.keyCondition(relation)
+	keyText, condition, err := q.keyCondition(relation)
 	if err != nil {
 		return nil, err
 	}
 	a.KeyCondition = keyText
 	e := explainer{tx: tx, policy: q.Policy, values: values}
-	table, listed := q.Policy.Table(relation.Name)
-	a.Listed = listed
-	a.Observed = listed && table.Observed != nil
-	if !listed {
+	table, isListed := q.Policy.Table(relation.Name)
+	a.Listed = isListed
+	a.Observed = isListed && table.Observed != nil
+	if !isListed {
 		table = &policy.Table{Relation: relation}
 	}
-	if a.Rows, a.More, err = e.explainRows(ctx, table, where, nil, maxRows); err != nil {
+	if a.Rows, a.More, err = e.explainRows(ctx, table, condition, nil, maxRows); err != nil {
 		return nil, err
 	}
-	if !listed {
+	if !isListed {
 		return a, nil
 	}
 	a.Columns = changedColumns(table)
@@ -86,7 +86,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 		return nil, err
 	}
 	if len(a.Rows) > 0 {
-		if err := q.compareWithRowSecurity(ctx, conn, tx, table, where, a); err != nil {
+		if err := q.compareWithRowSecurity(ctx, conn, tx, table, condition, a); err != nil {
 			return nil, err
 		}
 	}
@@ -99,8 +99,8 @@ func (q Question) findRelation() (*catalog.Relation, error) {
 	if before, after, ok := strings.Cut(q.Table, "."); ok {
 		schema, name = before, after
 	}
-	if resolved, ok := q.Snapshot.ResolveRelation(schema, name); ok {
-		relation, _ := q.Snapshot.Relation(resolved)
+	if resolvedName, ok := q.Snapshot.ResolveRelation(schema, name); ok {
+		relation, _ := q.Snapshot.Relation(resolvedName)
 		switch relation.Kind {
 		case catalog.Table, catalog.PartitionedTable, catalog.MaterializedView, catalog.ForeignTable:
 			return relation, nil
@@ -129,18 +129,18 @@ func (q Question) findRelation() (*catalog.Relation, error) {
 }
 
 // keyCondition returns the key of the question, for people and as an SQL condition.
-func (q Question) keyCondition(relation *catalog.Relation) (keyText, where string, err error) {
+func (q Question) keyCondition(relation *catalog.Relation) (keyText, condition string, err error) {
 	var columns, values []string
-	named := len(q.Key) > 0
+	hasNames := len(q.Key) > 0
 	for _, k := range q.Key {
 		name, value, ok := strings.Cut(k, "=")
 		if !ok || relation.Column(name) == nil {
-			named = false
+			hasNames = false
 			break
 		}
 		columns, values = append(columns, name), append(values, value)
 	}
-	if !named {
+	if !hasNames {
 		columns, values = relation.PrimaryKey, q.Key
 	}
 	if len(columns) == 0 || len(columns) != len(values) {
@@ -151,12 +151,12 @@ func (q Question) keyCondition(relation *catalog.Relation) (keyText, where strin
 		return "", "", sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonInternal, "this is no key of %s", relation.Name).
 			WithHint("%s", strings.ToUpper(key[:1])+key[1:])
 	}
-	var say, sql []string
+	var texts, sql []string
 	for i, name := range columns {
-		say = append(say, name+"="+values[i])
+		texts = append(texts, name+"="+values[i])
 		sql = append(sql, "r."+catalog.QuoteIdent(name)+" = "+catalog.QuoteLiteral(values[i]))
 	}
-	return strings.Join(say, ", "), strings.Join(sql, " AND "), nil
+	return strings.Join(texts, ", "), strings.Join(sql, " AND "), nil
 }
 
 // changedColumns returns the columns whose values agents do not see unchanged.
@@ -196,13 +196,13 @@ func foreignPolicies(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role s
 
 // compareWithRowSecurity compares the verdict with what the agent's role sees under row security in the same snapshot.
 func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, table *policy.Table,
-	where string,
+	condition string,
 	a *Answer) error {
 	from := table.Relation.Name.SQL()
 	if table.Columns != nil {
 		from = predicate.RowView(table.Relation.Name).SQL()
 		for _, c := range table.Relation.Columns {
-			if strings.Contains(where, "r."+catalog.QuoteIdent(c.Name)+" = ") && !table.Columns.IsPlain(c.Name) {
+			if strings.Contains(condition, "r."+catalog.QuoteIdent(c.Name)+" = ") && !table.Columns.IsPlain(c.Name) {
 				a.RowSecurityNotAsked = "agents cannot read " + c.Name
 				return nil
 			}
@@ -218,7 +218,8 @@ func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, t
 		return nil
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	// The owner's transaction holds the snapshot. The keys are read on a connection of the owner that uses this snapshot.
+	// The owner's transaction holds the snapshot. The keys are read on a connection of the owner that uses this
+	// snapshot.
 	var snapshot string
 	if err := tx.QueryRow(ctx, "SELECT pg_catalog.pg_export_snapshot()").Scan(&snapshot); err != nil {
 		return err
@@ -234,9 +235,9 @@ func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, t
 	if err := beginSealed(ctx, agentTx, owner, q.Attributes, q.Settings); err != nil {
 		return err
 	}
-	var visible int
+	var visibleCount int
 	if err := agentTx.QueryRow(ctx,
-		"SELECT pg_catalog.count(*) FROM "+from+" AS r WHERE "+where).Scan(&visible); err != nil {
+		"SELECT pg_catalog.count(*) FROM "+from+" AS r WHERE "+condition).Scan(&visibleCount); err != nil {
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) {
 			a.RowSecurityNotAsked = "row security answers: " + pg.Message
@@ -244,7 +245,7 @@ func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, t
 		}
 		return err
 	}
-	a.RowSecurity = &visible
+	a.RowSecurity = &visibleCount
 	return nil
 }
 
@@ -258,7 +259,7 @@ type explainer struct {
 // explainRows explains the rows of a table that meet a condition, at most the given number. The node condition, if not
 // nil, is a further condition on them.
 func (e *explainer) explainRows(ctx context.Context, table *policy.Table, where string, condition predicate.Node,
-	limit int) (out []Row, more bool, err error) {
+	limit int) (out []Row, hasMore bool, err error) {
 	relation := table.Relation
 	var names []string
 	add := func(columns []string) {
@@ -277,7 +278,7 @@ func (e *explainer) explainRows(ctx context.Context, table *policy.Table, where 
 	add(key)
 	var blocks []*policy.Rule
 	if table.Rule != nil {
-		if columns, known := predicate.RowColumns(table.Rows); known {
+		if columns, isKnown := predicate.RowColumns(table.Rows); isKnown {
 			add(columns)
 		} else {
 			for _, c := range relation.Columns {
@@ -286,20 +287,20 @@ func (e *explainer) explainRows(ctx context.Context, table *policy.Table, where 
 		}
 		blocks = flattenRule(table.Rule)
 	}
-	var selected []string
+	var selectList []string
 	for _, name := range names {
-		selected = append(selected, "r."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+		selectList = append(selectList, "r."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
 	for _, b := range blocks {
-		selected = append(selected, predicate.DirectCondition(b.Node, "r", e.values),
+		selectList = append(selectList, predicate.DirectCondition(b.Node, "r", e.values),
 			predicate.DirectCondition(predicate.Not{Node: b.Node}, "r", e.values))
 	}
 	isAsked := condition == nil
 	if isAsked {
 		condition = predicate.Open{}
 	}
-	selected = append(selected, predicate.DirectCondition(condition, "r", e.values))
-	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selected, ", "),
+	selectList = append(selectList, predicate.DirectCondition(condition, "r", e.values))
+	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selectList, ", "),
 		relation.Name.SQL(), where, limit+1))
 	var found [][]any
 	if err == nil {
@@ -327,14 +328,14 @@ func (e *explainer) explainRows(ctx context.Context, table *policy.Table, where 
 			}
 		}
 		explained := Row{Table: relation.Name.String(), Key: pickValues(row, key)}
-		meets, _ := values[len(values)-1].(bool)
-		explained.Besides = !meets
+		isVisible, _ := values[len(values)-1].(bool)
+		explained.Besides = !isVisible
 		if table.Rule != nil {
 			resultByRule := map[*policy.Rule][2]bool{}
 			for j, b := range blocks {
 				isTrue, _ := values[len(names)+2*j].(bool)
-				no, _ := values[len(names)+2*j+1].(bool)
-				resultByRule[b] = [2]bool{isTrue, no}
+				isFalse, _ := values[len(names)+2*j+1].(bool)
+				resultByRule[b] = [2]bool{isTrue, isFalse}
 			}
 			if explained.Rule, err = e.explainBlock(ctx, explainedRow{relation, key, row}, table.Rule,
 				resultByRule); err != nil {

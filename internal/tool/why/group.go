@@ -10,35 +10,35 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// explainGroup finds the group of a row, and how many subjects it has for this agent; nil where it depends on more than
-// the rows.
-func (e *explainer) explainGroup(ctx context.Context, table *policy.Table, at explainedRow) (*Group, error) {
+// explainGroup finds the group of a row, and how many subjects it has for this agent; nil if the group depends on other
+// things than rows.
+func (e *explainer) explainGroup(ctx context.Context, table *policy.Table, row explainedRow) (*Group, error) {
 	a := table.Aggregate
 	g := &Group{GroupKey: []Value{}, Subject: a.Subject, Minimum: a.MinSubjects, Share: a.MaxSharePercent}
-	takes := func(row string) string {
+	takesRowSQL := func(row string) string {
 		_, counts, _ := rls.CellExpressions(table, row)
 		return strings.Join(append([]string{"(" + predicate.DirectCondition(a.Rows, row, e.values) + ")",
 			"(" + predicate.DirectCondition(table.Rows, row, e.values) + ") IS NOT TRUE"}, counts...), " AND ")
 	}
-	cell, _, known := rls.CellExpressions(table, "r")
-	if !known {
+	cell, _, isKnown := rls.CellExpressions(table, "r")
+	if !isKnown {
 		return nil, nil
 	}
-	others, _, _ := rls.CellExpressions(table, "x")
-	selected, same := []string{"(" + takes("r") + ") IS TRUE"}, []string{takes("x")}
+	otherCell, _, _ := rls.CellExpressions(table, "x")
+	selectList, conditions := []string{"(" + takesRowSQL("r") + ") IS TRUE"}, []string{takesRowSQL("x")}
 	for i, value := range cell {
-		selected = append(selected, value+"::pg_catalog.text")
-		same = append(same, others[i]+" IS NOT DISTINCT FROM "+value)
+		selectList = append(selectList, value+"::pg_catalog.text")
+		conditions = append(conditions, otherCell[i]+" IS NOT DISTINCT FROM "+value)
 	}
-	selected = append(selected, fmt.Sprintf("(SELECT pg_catalog.count(DISTINCT %s) FROM %s AS x WHERE %s)",
-		rls.CountedSubject(table, "x"), table.Relation.Name.SQL(), strings.Join(same, " AND ")))
+	selectList = append(selectList, fmt.Sprintf("(SELECT pg_catalog.count(DISTINCT %s) FROM %s AS x WHERE %s)",
+		rls.CountedSubject(table, "x"), table.Relation.Name.SQL(), strings.Join(conditions, " AND ")))
 	values := make([]*string, len(cell))
 	into := []any{&g.TakesRow}
 	for i := range values {
 		into = append(into, &values[i])
 	}
-	err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT 1", strings.Join(selected, ", "),
-		table.Relation.Name.SQL(), at.findCondition("r"))).Scan(append(into, &g.Subjects)...)
+	err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT 1", strings.Join(selectList, ", "),
+		table.Relation.Name.SQL(), row.findCondition("r"))).Scan(append(into, &g.Subjects)...)
 	for i, d := range a.Dimensions {
 		g.GroupKey = append(g.GroupKey, Value{d.Column, values[i]})
 	}

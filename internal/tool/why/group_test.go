@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// A row that does not show by itself is explained with its group, columns by key are called that, and what stands under
-// not is said so that it reads.
+// A row that may only be counted in groups is explained with its group. Columns that exist by key are named as such,
+// and blocks under "not" are worded accordingly.
 func TestGroups(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `
@@ -66,7 +66,7 @@ tables:
 	}
 }
 
-// Whose rows are anonymous in part is one subject of the group.
+// All subjects whose rows are partly anonymous count as one subject of the group.
 func TestGroupsCountSweptSubjectsOnce(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")

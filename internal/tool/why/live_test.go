@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// Attributes that follow from settings and from the database are those that the row policies see.
+// Attributes that come from settings and from the database have the values that the row policies see.
 func TestLiveAttributes(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `
@@ -27,10 +27,10 @@ tables:
   notes: { rows: [ own: { column: stage, is: stage } ] }
 `)
 	for _, c := range []struct {
-		set     []Setting
-		key     string
-		visible bool
-		stage   string
+		settings  []Setting
+		key       string
+		isVisible bool
+		stage     string
 	}{
 		{nil, "2", false, ""},
 		{[]Setting{{"app.session", "1"}}, "2", true, "2"},
@@ -38,19 +38,19 @@ tables:
 		{[]Setting{{"app.session", "2"}}, "3", false, ""},
 	} {
 		q := i.question
-		q.Agent, q.Attributes, q.Settings, q.Table, q.Key = "chat", map[string]string{"user": "me"}, c.set, "notes", []string{c.key}
+		q.Agent, q.Attributes, q.Settings, q.Table, q.Key = "chat", map[string]string{"user": "me"}, c.settings, "notes", []string{c.key}
 		a, err := Explain(t.Context(), i.super, q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (a.VisibleRows() == 1) != c.visible || a.Attributes["stage"] != c.stage || !a.AgreesWithRowSecurity() ||
+		if (a.VisibleRows() == 1) != c.isVisible || a.Attributes["stage"] != c.stage || !a.AgreesWithRowSecurity() ||
 			a.RowSecurity == nil {
-			t.Errorf("%v %s: %s", c.set, c.key, fmt.Sprintf("%+v", a))
+			t.Errorf("%v %s: %s", c.settings, c.key, fmt.Sprintf("%+v", a))
 		}
 	}
 }
 
-// What agents can see is told where an attribute is asked of a table that has row security itself.
+// The answer about what agents can see is right where a live attribute is read from a table with row security.
 func TestVisibleToAgentsByLiveAttributes(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `

@@ -26,58 +26,59 @@ func (p Printer) colourText(colour, text string) string {
 
 // Print writes an answer as a tree.
 func (p Printer) Print(a *Answer) {
-	say := func(format string, args ...any) { fmt.Fprintf(p.Out, format+"\n", args...) }
+	printLine := func(format string, args ...any) { fmt.Fprintf(p.Out, format+"\n", args...) }
 	for _, name := range slices.Sorted(maps.Keys(a.Attributes)) {
 		value := a.Attributes[name]
-		say("%s %s is %s", p.colourText("2", "attribute"), name, quotedOrNull(&value))
+		printLine("%s %s is %s", p.colourText("2", "attribute"), name, quotedOrNull(&value))
 	}
 	for _, name := range a.Missing {
-		say("%s %s is missing: a block that needs it shows nothing", p.colourText("33", "attribute"), name)
+		printLine("%s %s is missing: a block that needs it shows nothing", p.colourText("33", "attribute"), name)
 	}
 	if len(a.Rows) == 0 {
-		say("%s has no row with %s: %s", a.Table, a.KeyCondition, p.colourText("33", "there is nothing to see for anybody"))
+		printLine("%s has no row with %s: %s", a.Table, a.KeyCondition,
+			p.colourText("33", "there is nothing to see for anybody"))
 		return
 	}
 	if !a.Listed {
-		say("%s (%s): %s sees %s of it", a.Table, a.KeyCondition, a.Agent, p.colourText("31;1", "nothing"))
-		say("  the policy does not list the table: agents have no right to it, and naming it is refused with 42501")
+		printLine("%s (%s): %s sees %s of it", a.Table, a.KeyCondition, a.Agent, p.colourText("31;1", "nothing"))
+		printLine("  the policy does not list the table: agents have no right to it, and naming it is refused with 42501")
 		return
 	}
 	for _, r := range a.Rows {
-		say("")
+		printLine("")
 		if a.Observed && !r.Visible {
-			say("%s %s: %s %s it %s", r.Table, quotedKey(r.Key), a.Agent, p.colourText("33;1", "sees"),
+			printLine("%s %s: %s %s it %s", r.Table, quotedKey(r.Key), a.Agent, p.colourText("33;1", "sees"),
 				"while the table is only observed; enforced, the rule hides it")
 		} else if r.Visible {
-			say("%s %s: %s %s it", r.Table, quotedKey(r.Key), a.Agent, p.colourText("32;1", "sees"))
+			printLine("%s %s: %s %s it", r.Table, quotedKey(r.Key), a.Agent, p.colourText("32;1", "sees"))
 		} else {
-			say("%s %s: %s %s it", r.Table, quotedKey(r.Key), a.Agent, p.colourText("31;1", "does not see"))
+			printLine("%s %s: %s %s it", r.Table, quotedKey(r.Key), a.Agent, p.colourText("31;1", "does not see"))
 		}
 		p.printBlock(r.Rule, "", "")
 		if r.Group != nil {
-			say("  %s", r.Group.explanation())
+			printLine("  %s", r.Group.explanation())
 		}
 	}
 	if a.More {
-		say("\n… and more rows: give more of the key")
+		printLine("\n… and more rows: give more of the key")
 	}
-	say("")
+	printLine("")
 	switch {
 	case a.RowSecurity == nil:
-		say("row security was not asked: %s", a.RowSecurityNotAsked)
+		printLine("row security was not asked: %s", a.RowSecurityNotAsked)
 	case a.Observed:
-		say("%s the policy only observes %s: agents read every row of it, and the rule is what enforcing it "+
+		printLine("%s the policy only observes %s: agents read every row of it, and the rule is what enforcing it "+
 			"would change", p.colourText("33", "note:"), a.Table)
 	case !a.AgreesWithRowSecurity():
-		say("%s: asked as the agent's role it shows %d of these rows, and the rule %d. Run pgconsent doctor.",
+		printLine("%s: asked as the agent's role it shows %d of these rows, and the rule %d. Run pgconsent doctor.",
 			p.colourText("31;1", "row security disagrees"), *a.RowSecurity, a.VisibleRows())
 	case a.More:
-		say("row security shows %d rows of this key", *a.RowSecurity)
+		printLine("row security shows %d rows of this key", *a.RowSecurity)
 	default:
-		say("row security, asked as the agent's role, agrees; the predicate in the text is made of the same rule")
+		printLine("row security, asked as the agent's role, agrees; the predicate in the text is made of the same rule")
 	}
 	if len(a.ForeignPolicies) > 0 {
-		say("%s the table has restrictive policies of others, which hide rows besides: %s", p.colourText("33", "note:"),
+		printLine("%s the table has restrictive policies of others, which hide rows besides: %s", p.colourText("33", "note:"),
 			strings.Join(a.ForeignPolicies, ", "))
 	}
 	if len(a.Columns) > 0 && a.VisibleRows() > 0 {
@@ -85,7 +86,7 @@ func (p Printer) Print(a *Answer) {
 		for _, c := range a.Columns {
 			parts = append(parts, c.Name+" "+c.How)
 		}
-		say("not all of it is seen: %s", strings.Join(parts, ", "))
+		printLine("not all of it is seen: %s", strings.Join(parts, ", "))
 	}
 }
 
@@ -103,15 +104,15 @@ func (g *Group) explanation() string {
 		}
 		group = strings.Join(parts, ", ")
 	}
-	what := fmt.Sprintf("its group (%s) has %d different %s, and at least %d are needed", group, g.Subjects,
+	text := fmt.Sprintf("its group (%s) has %d different %s, and at least %d are needed", group, g.Subjects,
 		g.Subject, g.Minimum)
 	if !g.IsCounted() {
-		return "aggregates do not count it either: " + what
+		return "aggregates do not count it either: " + text
 	}
 	if g.Share > 0 {
-		what += fmt.Sprintf("; unless one of them is more than %d percent of it, which was not looked at", g.Share)
+		text += fmt.Sprintf("; unless one of them is more than %d percent of it, which was not looked at", g.Share)
 	}
-	return "aggregates count it: " + what
+	return "aggregates count it: " + text
 }
 
 // quotedKey writes a key: the value alone for a key of one column.
@@ -128,7 +129,7 @@ func quotedKey(values []Value) string {
 }
 
 // printBlock writes a block at the end of a branch, and what is beneath it.
-func (p Printer) printBlock(b *Block, branch, below string) {
+func (p Printer) printBlock(b *Block, branch, indentBelow string) {
 	mark := p.colourText("31", "✗")
 	switch {
 	case b.Holds:
@@ -144,10 +145,10 @@ func (p Printer) printBlock(b *Block, branch, below string) {
 		line += " (unknown, which hides)"
 	}
 	fmt.Fprintf(p.Out, "  %s  %s\n", line, p.colourText("2", fmt.Sprintf("%s:%d", shortestPath(b.File), b.Line)))
-	type leafPrinter func(branch, below string)
+	type leafPrinter func(branch, indentBelow string)
 	var leaves []leafPrinter
 	for _, part := range b.Parts {
-		leaves = append(leaves, func(branch, below string) { p.printBlock(part, branch, below) })
+		leaves = append(leaves, func(branch, indentBelow string) { p.printBlock(part, branch, indentBelow) })
 	}
 	for _, r := range b.Records {
 		leaves = append(leaves, func(branch, _ string) {
@@ -155,19 +156,19 @@ func (p Printer) printBlock(b *Block, branch, below string) {
 			if r.Holds {
 				mark = p.colourText("32", "✓")
 			}
-			what := strings.TrimSpace(r.Table + " " + quotedKey(r.Key))
+			text := strings.TrimSpace(r.Table + " " + quotedKey(r.Key))
 			if r.Key == nil {
-				what = r.Table
+				text = r.Table
 			}
-			via := ""
+			viaText := ""
 			if r.Link != "" {
-				via = p.colourText("2", fmt.Sprintf("  by %s %s", r.Link, quotedKey(r.Via)))
+				viaText = p.colourText("2", fmt.Sprintf("  by %s %s", r.Link, quotedKey(r.Via)))
 			}
-			fmt.Fprintf(p.Out, "  %s%s %s: %s%s\n", p.colourText("2", branch), mark, what, r.Says, via)
+			fmt.Fprintf(p.Out, "  %s%s %s: %s%s\n", p.colourText("2", branch), mark, text, r.Says, viaText)
 		})
 	}
 	for _, t := range b.Targets {
-		leaves = append(leaves, func(branch, below string) {
+		leaves = append(leaves, func(branch, indentBelow string) {
 			verdict := p.colourText("31", "does not show")
 			if t.Besides {
 				verdict = p.colourText("31", "shows, but what the block asks of it besides does not hold")
@@ -175,7 +176,7 @@ func (p Printer) printBlock(b *Block, branch, below string) {
 				verdict = p.colourText("32", "shows")
 			}
 			fmt.Fprintf(p.Out, "  %s%s %s %s\n", p.colourText("2", branch), t.Table, quotedKey(t.Key), verdict)
-			p.printBlock(t.Rule, below+"└─ ", below+"   ")
+			p.printBlock(t.Rule, indentBelow+"└─ ", indentBelow+"   ")
 		})
 	}
 	if b.More {
@@ -183,9 +184,9 @@ func (p Printer) printBlock(b *Block, branch, below string) {
 	}
 	for i, f := range leaves {
 		if i == len(leaves)-1 {
-			f(below+"└─ ", below+"   ")
+			f(indentBelow+"└─ ", indentBelow+"   ")
 		} else {
-			f(below+"├─ ", below+"│  ")
+			f(indentBelow+"├─ ", indentBelow+"│  ")
 		}
 	}
 }

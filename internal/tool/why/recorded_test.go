@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// Consent by records names each subject, and visible says when what it asks besides does not hold.
+// For consent by records, the explanation names each subject. A visible block is explained by its additional condition
+// if that does not hold.
 func TestExplainRecords(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `

@@ -12,7 +12,7 @@ import (
 )
 
 // explainRegistered finds the subjects of the row, and the record of the registry that decides for each.
-func (e *explainer) explainRegistered(ctx context.Context, b *Block, n predicate.RegistryConsent, at explainedRow) error {
+func (e *explainer) explainRegistered(ctx context.Context, b *Block, n predicate.RegistryConsent, row explainedRow) error {
 	query := predicate.RegistryQuery(n, "r", e.values)
 	if query == "" {
 		return nil
@@ -20,7 +20,7 @@ func (e *explainer) explainRegistered(ctx context.Context, b *Block, n predicate
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT q.*, statement_timestamp() FROM %s AS r CROSS JOIN LATERAL (%s) AS q WHERE %s ORDER BY q.self OR "+
 			"q.agreed, q.id LIMIT %d",
-		at.relation.Name.SQL(), query, at.findCondition("r"), maxRecords+1))
+		row.relation.Name.SQL(), query, row.findCondition("r"), maxRecords+1))
 	if err != nil {
 		return err
 	}
@@ -53,23 +53,23 @@ func (e *explainer) explainRegistered(ctx context.Context, b *Block, n predicate
 		case s.Number == nil:
 			record.Says = "the registry has no record that is about this row and this agent"
 		default:
-			says := []string{fmt.Sprintf("record %d is %s", *s.Number, *s.State)}
+			sentences := []string{fmt.Sprintf("record %d is %s", *s.Number, *s.State)}
 			if s.Stream != nil {
-				says = append(says, "stream "+*s.Stream)
+				sentences = append(sentences, "stream "+*s.Stream)
 			}
-			says = append(says, "categories "+strings.Join(s.Categories, " and "))
+			sentences = append(sentences, "categories "+strings.Join(s.Categories, " and "))
 			switch {
 			case s.Expires == nil:
-				says = append(says, "without an end")
+				sentences = append(sentences, "without an end")
 			case !s.Expires.After(s.Now):
-				says = append(says, "expired at "+s.Expires.UTC().Format(time.RFC3339))
+				sentences = append(sentences, "expired at "+s.Expires.UTC().Format(time.RFC3339))
 			default:
-				says = append(says, "expires at "+s.Expires.UTC().Format(time.RFC3339))
+				sentences = append(sentences, "expires at "+s.Expires.UTC().Format(time.RFC3339))
 			}
 			if s.DecayFrom != nil {
-				says = append(says, fmt.Sprintf("day %d of a countdown", int(s.Now.Sub(*s.DecayFrom).Hours()/24)))
+				sentences = append(sentences, fmt.Sprintf("day %d of a countdown", int(s.Now.Sub(*s.DecayFrom).Hours()/24)))
 			}
-			record.Says = strings.Join(says, ", ")
+			record.Says = strings.Join(sentences, ", ")
 		}
 		if !record.Holds {
 			refusing++

@@ -44,7 +44,7 @@ func (e *explainer) explainSharedRecord(ctx context.Context, b *Block, n predica
 	row map[string]*string) error {
 	pairs := append([]predicate.ColumnPair{{Column: n.Column, FromColumn: n.FromColumn}}, n.MorePairs...)
 	record := Record{Table: n.Relation.Name.String()}
-	where, ok := linkCondition(pairs, "r", row)
+	condition, ok := linkCondition(pairs, "r", row)
 	if !ok {
 		null := slices.IndexFunc(pairs, func(p predicate.ColumnPair) bool { return row[p.FromColumn] == nil })
 		record.Says = "there is no such row: " + pairs[null].FromColumn + " is NULL"
@@ -54,18 +54,18 @@ func (e *explainer) explainSharedRecord(ctx context.Context, b *Block, n predica
 	for _, p := range pairs {
 		record.Key = append(record.Key, Value{p.Column, row[p.FromColumn]})
 	}
-	asked, _ := n.Rows.(predicate.All)
+	conditions, _ := n.Rows.(predicate.All)
 	var columns []string
-	for _, part := range asked {
+	for _, part := range conditions {
 		found, _ := predicate.RowColumns(part)
 		columns = append(columns, found...)
 	}
-	selected := make([]string, 0, len(columns))
+	selectList := make([]string, 0, len(columns))
 	for _, c := range columns {
-		selected = append(selected, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
+		selectList = append(selectList, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
 	}
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s]::pg_catalog.text[] FROM %s AS r WHERE %s",
-		strings.Join(selected, ", "), n.Relation.Name.SQL(), where))
+		strings.Join(selectList, ", "), n.Relation.Name.SQL(), condition))
 	if err != nil {
 		return err
 	}
@@ -84,21 +84,21 @@ func (e *explainer) explainSharedRecord(ctx context.Context, b *Block, n predica
 	}
 	record.Holds = true
 	var text []string
-	for _, part := range asked {
+	for _, part := range conditions {
 		switch p := part.(type) {
 		case predicate.Status:
-			holds := values[p.Column] != nil && *values[p.Column] == p.Value
-			record.Holds = record.Holds && holds
-			text = append(text, columnValueText(values, p.Column)+requiredValueText(holds, p.Value))
+			isEqual := values[p.Column] != nil && *values[p.Column] == p.Value
+			record.Holds = record.Holds && isEqual
+			text = append(text, columnValueText(values, p.Column)+requiredValueText(isEqual, p.Value))
 		case predicate.SQL: // The condition compares the time of a withdrawal.
-			of, _ := predicate.RowColumns(p)
-			for _, c := range of {
-				one := columnValueText(values, c)
+			columns, _ := predicate.RowColumns(p)
+			for _, c := range columns {
+				value := columnValueText(values, c)
 				if values[c] != nil {
 					record.Holds = false
-					one += ", must be NULL"
+					value += ", must be NULL"
 				}
-				text = append(text, one)
+				text = append(text, value)
 			}
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// What is shared names the record that decides, and what in it. Keys of char(n) are those of the row, blanks or not.
+// For shared rows, the explanation names the sharing record that decides, and the column in it. Keys of type char(n)
+// match the row's, with or without blanks.
 func TestExplainShared(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `

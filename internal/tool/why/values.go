@@ -18,8 +18,8 @@ type Setting struct{ Name, Value string }
 // and those that follow from the settings. Attributes without a value are left out. The connection is the owner's; its
 // seal ends with the transaction.
 func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string,
-	set []Setting) (map[string]string, error) {
-	if err := beginSealed(ctx, tx, tx.Conn(), credential, set); err != nil {
+	settings []Setting) (map[string]string, error) {
+	if err := beginSealed(ctx, tx, tx.Conn(), credential, settings); err != nil {
 		return nil, err
 	}
 	values := map[string]string{}
@@ -47,7 +47,8 @@ func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credentia
 
 // beginSealed makes a transaction a sealed session of the agent, with the agent's settings. The keys are read on the
 // other connection, which may be the same.
-func beginSealed(ctx context.Context, tx pgx.Tx, keys *pgx.Conn, credential map[string]string, set []Setting) error {
+func beginSealed(ctx context.Context, tx pgx.Tx, keys *pgx.Conn, credential map[string]string,
+	settings []Setting) error {
 	ring, err := seal.LoadKeyring(ctx, keys)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func beginSealed(ctx context.Context, tx pgx.Tx, keys *pgx.Conn, credential map[
 	value := ring.NewestKey().Seal(seal.Claims{PID: tx.Conn().PgConn().PID(), Expires: now.Add(seal.SealLifetime),
 		Profile:    "why",
 		Attributes: credential})
-	for _, s := range append(set[:len(set):len(set)], Setting{seal.Setting, value}) {
+	for _, s := range append(settings[:len(settings):len(settings)], Setting{seal.Setting, value}) {
 		if _, err := tx.Exec(ctx, "SELECT pg_catalog.set_config($1, $2, true)", s.Name, s.Value); err != nil {
 			return fmt.Errorf("set %s: %w", s.Name, err)
 		}

@@ -56,54 +56,55 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 		"SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
 		return nil, err
 	}
-	var places []subjectCount
+	var counts []subjectCount
 	for _, t := range dsar.SubjectTables(p) {
 		table, ok := p.Table(t.Relation.Name)
 		if !ok {
 			continue
 		}
-		where, err := pgrows.SubjectCondition(ctx, tx, t, subject)
+		condition, err := pgrows.SubjectCondition(ctx, tx, t, subject)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Relation.Name, err)
 		}
-		if where == "" {
+		if condition == "" {
 			continue
 		}
-		// Where no row is the subject's, no rule is evaluated: planning the rules of one agent may take longer than all else.
+		// Where no row is the subject's, no rule is evaluated: planning the rules of one agent may take longer than all
+		// else.
 		var hasRows bool
-		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+table.Relation.Name.SQL()+" AS r WHERE "+where+")",
+		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+table.Relation.Name.SQL()+" AS r WHERE "+condition+")",
 			subject).Scan(&hasRows); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Relation.Name, err)
 		}
 		if hasRows {
-			places = append(places, newSubjectCount(table, where))
+			counts = append(counts, newSubjectCount(table, condition))
 		}
 	}
 	var out []Visibility
 	for _, agent := range slices.Sorted(maps.Keys(agents)) {
-		one := Visibility{Agent: agent}
-		if one.Attributes, err = agentAttributes(ctx, tx, p, agents[agent]); err != nil {
+		visibility := Visibility{Agent: agent}
+		if visibility.Attributes, err = agentAttributes(ctx, tx, p, agents[agent]); err != nil {
 			return nil, err
 		}
 		for _, a := range p.Attributes() {
-			if _, ok := one.Attributes[a.Name]; !ok {
-				one.Missing = append(one.Missing, a.Name)
+			if _, ok := visibility.Attributes[a.Name]; !ok {
+				visibility.Missing = append(visibility.Missing, a.Name)
 			}
 		}
-		same := slices.IndexFunc(out, func(s Visibility) bool { return maps.Equal(s.Attributes, one.Attributes) })
-		if same >= 0 {
-			one.Tables = out[same].Tables
-			out = append(out, one)
+		sameIndex := slices.IndexFunc(out, func(s Visibility) bool { return maps.Equal(s.Attributes, visibility.Attributes) })
+		if sameIndex >= 0 {
+			visibility.Tables = out[sameIndex].Tables
+			out = append(out, visibility)
 			continue
 		}
-		for _, at := range places {
-			t, err := at.countFor(ctx, tx, subject, one.Attributes)
+		for _, count := range counts {
+			t, err := count.countFor(ctx, tx, subject, visibility.Attributes)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", at.result.Table, err)
+				return nil, fmt.Errorf("%s: %w", count.result.Table, err)
 			}
-			one.Tables = append(one.Tables, t)
+			visibility.Tables = append(visibility.Tables, t)
 		}
-		out = append(out, one)
+		out = append(out, visibility)
 	}
 	return out, nil
 }
@@ -112,17 +113,17 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 // own.
 func agentAttributes(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string) (map[string]string,
 	error) {
-	inner, err := tx.Begin(ctx)
+	innerTx, err := tx.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// Attributes that the database computes are read with pgconsent's reader role, whom a policy shows every row: not past
-	// row security, which would be an error of a table that has it.
+	// Attributes that the database computes are read with pgconsent's reader role, whom a policy shows every row: not
+	// past row security, which would be an error of a table that has it.
 	values, err := map[string]string(nil), error(nil)
-	if _, err = inner.Exec(ctx, "SET LOCAL row_security = on"); err == nil {
-		values, err = AttributeValues(ctx, inner, p, credential, nil)
+	if _, err = innerTx.Exec(ctx, "SET LOCAL row_security = on"); err == nil {
+		values, err = AttributeValues(ctx, innerTx, p, credential, nil)
 	}
-	if e := inner.Rollback(ctx); err == nil {
+	if e := innerTx.Rollback(ctx); err == nil {
 		err = e
 	}
 	return values, err
@@ -137,21 +138,22 @@ type subjectCount struct {
 	result       TableVisibility      // the result, without its numbers
 }
 
-func newSubjectCount(table *policy.Table, where string) subjectCount {
+func newSubjectCount(table *policy.Table, condition string) subjectCount {
 	c := subjectCount{parameters: predicate.Parameters{FirstNumber: 2},
 		result: TableVisibility{Table: table.Relation.Name.String(), Observed: table.Observed != nil}}
-	direct := func(node predicate.Node) string {
+	directSQL := func(node predicate.Node) string {
 		if node == nil {
 			return "true"
 		}
 		return c.parameters.Condition(node, "r")
 	}
-	counted := "false"
+	countedCondition := "false"
 	if table.Aggregate != nil {
-		counted = direct(table.Aggregate.Rows)
+		countedCondition = directSQL(table.Aggregate.Rows)
 	}
-	shows := []string{direct(table.Rows) + " AS visible", counted + " AS counted"}
-	selected := []string{"count(*)", "count(*) FILTER (WHERE visible)", "count(*) FILTER (WHERE counted AND NOT visible)"}
+	innerSelectList := []string{directSQL(table.Rows) + " AS visible", countedCondition + " AS counted"}
+	selectList := []string{"count(*)", "count(*) FILTER (WHERE visible)",
+		"count(*) FILTER (WHERE counted AND NOT visible)"}
 	if table.Columns == nil {
 		for _, column := range table.Relation.Columns {
 			c.result.Columns = append(c.result.Columns, ColumnVisibility{Name: column.Name})
@@ -173,13 +175,14 @@ func newSubjectCount(table *policy.Table, where string) subjectCount {
 				continue
 			}
 			name := catalog.QuoteIdent(fmt.Sprintf("column %d", i))
-			shows = append(shows, direct(column.Condition)+" AS "+name)
-			selected = append(selected, "count(*) FILTER (WHERE visible AND "+name+")")
+			innerSelectList = append(innerSelectList, directSQL(column.Condition)+" AS "+name)
+			selectList = append(selectList, "count(*) FILTER (WHERE visible AND "+name+")")
 			c.columnCounts = append(c.columnCounts, i)
 		}
 	}
-	c.sql = "SELECT " + strings.Join(selected, ", ") + " FROM (SELECT " + strings.Join(shows, ", ") + " FROM " +
-		table.Relation.Name.SQL() + " AS r WHERE " + where + ") AS s"
+	c.sql = "SELECT " + strings.Join(selectList, ", ") + " FROM (SELECT " + strings.Join(innerSelectList, ", ") +
+		" FROM " +
+		table.Relation.Name.SQL() + " AS r WHERE " + condition + ") AS s"
 	return c
 }
 
@@ -192,15 +195,15 @@ func (c subjectCount) countFor(ctx context.Context, tx pgx.Tx, subject string,
 	for _, i := range c.columnCounts {
 		into = append(into, &out.Columns[i].Visible)
 	}
-	given := []any{subject}
+	arguments := []any{subject}
 	for _, name := range c.parameters.AttributeNames {
 		var value *string
-		if said, exists := attributes[name]; exists {
-			value = &said
+		if attribute, exists := attributes[name]; exists {
+			value = &attribute
 		}
-		given = append(given, value)
+		arguments = append(arguments, value)
 	}
-	if err := tx.QueryRow(ctx, c.sql, given...).Scan(into...); err != nil {
+	if err := tx.QueryRow(ctx, c.sql, arguments...).Scan(into...); err != nil {
 		return out, err
 	}
 	for i := range out.Columns {

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What is said of who can see a subject's rows is what each agent's role sees under row security, column by column.
+// The answer to who can see a subject's rows equals what each agent's role sees under row security, column by column.
 func TestVisibleToAgents(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
@@ -48,8 +48,8 @@ tables:
 		"again":     {"purposes": "{ESSENTIAL}"},
 		"none":      {"purposes": "{STATISTICAL}"},
 	}
-	// counted is what the agent's role sees of a subject's.
-	counted := func(agent, subject, what string) (n int64) {
+	// counted returns how many of a subject's rows or values the agent's role sees.
+	countAsAgent := func(agent, subject, rowsOrColumn string) (n int64) {
 		t.Helper()
 		conn, err := pgx.Connect(t.Context(), db.DSN(migrations.DefaultAgentRole, ""))
 		if err != nil {
@@ -63,13 +63,13 @@ tables:
 		if err := beginSealed(t.Context(), tx, super, agents[agent], nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := tx.QueryRow(t.Context(), what, subject).Scan(&n); err != nil {
+		if err := tx.QueryRow(t.Context(), rowsOrColumn, subject).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	talks := predicate.RowView(catalog.Name{Schema: "public", Name: "talks"}).SQL()
-	seen := 0
+	talksView := predicate.RowView(catalog.Name{Schema: "public", Name: "talks"}).SQL()
+	checkedCount := 0
 	for _, state := range []string{
 		"DELETE FROM pgconsent.consent_current",
 		"INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, stream, categories, " +
@@ -88,20 +88,20 @@ tables:
 			}
 			for _, s := range got {
 				for _, table := range s.Tables {
-					owned := map[string]int64{"public.talks": 10, "public.turns": 30}[table.Table]
-					rows, style := "SELECT count(*) FROM "+talks+" WHERE who = $1", "SELECT count(style) FROM "+talks+" WHERE who = $1"
+					ownedRows := map[string]int64{"public.talks": 10, "public.turns": 30}[table.Table]
+					rowsQuery, styleQuery := "SELECT count(*) FROM "+talksView+" WHERE who = $1", "SELECT count(style) FROM "+talksView+" WHERE who = $1"
 					if table.Table == "public.turns" {
-						rows, style = "SELECT count(*) FROM turns JOIN "+talks+" AS k ON k.id = talk WHERE k.who = $1", ""
+						rowsQuery, styleQuery = "SELECT count(*) FROM turns JOIN "+talksView+" AS k ON k.id = talk WHERE k.who = $1", ""
 					}
-					want := counted(s.Agent, subject, rows)
-					if table.Rows != owned || table.Visible != want || table.Counted != 0 {
-						t.Errorf("%s, %s, %s: %d of %d, want %d of %d", s.Agent, subject, table.Table, table.Visible, table.Rows, want, owned)
+					want := countAsAgent(s.Agent, subject, rowsQuery)
+					if table.Rows != ownedRows || table.Visible != want || table.Counted != 0 {
+						t.Errorf("%s, %s, %s: %d of %d, want %d of %d", s.Agent, subject, table.Table, table.Visible, table.Rows, want, ownedRows)
 					}
-					seen += int(want)
+					checkedCount += int(want)
 					for _, c := range table.Columns {
 						want := want
 						if c.Name == "style" {
-							want = counted(s.Agent, subject, style)
+							want = countAsAgent(s.Agent, subject, styleQuery)
 						}
 						if c.Visible != want {
 							t.Errorf("%s, %s, %s.%s: %d, want %d", s.Agent, subject, table.Table, c.Name, c.Visible, want)
@@ -114,7 +114,7 @@ tables:
 			}
 		}
 	}
-	if seen == 0 {
+	if checkedCount == 0 {
 		t.Error("nobody saw anything: " + fmt.Sprint(agents))
 	}
 }

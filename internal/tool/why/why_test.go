@@ -23,17 +23,17 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// installed is a database with a policy.
-type installed struct {
+// installedPolicy is a database with an installed policy.
+type installedPolicy struct {
 	db       *pgtest.DB
 	super    *pgx.Conn
 	question Question
 }
 
-func install(t *testing.T, db *pgtest.DB, text string) installed {
+func install(t *testing.T, db *pgtest.DB, text string) installedPolicy {
 	t.Helper()
 	ctx := t.Context()
-	i := installed{db: db, super: db.Connect(t, "postgres")}
+	i := installedPolicy{db: db, super: db.Connect(t, "postgres")}
 	doc, err := policy.Parse("policy.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,8 @@ func install(t *testing.T, db *pgtest.DB, text string) installed {
 	return i
 }
 
-// For every row of the world and several agents the verdict is what the agent's role sees under row security.
+// For every row of the world and several agents, the verdict of the explanation equals what the agent's role sees under
+// row security.
 func TestVerdictsAgreeWithRowSecurity(t *testing.T) {
 	tier.All(t)
 	w, err := world.Open("arcive")
@@ -69,16 +70,16 @@ func TestVerdictsAgreeWithRowSecurity(t *testing.T) {
 	}
 	i := install(t, db, string(text))
 	ctx := t.Context()
-	rows, shown, part := 0, 0, 6
+	rows, shownCount, explainOneIn := 0, 0, 6
 	for _, user := range []string{"11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222",
 		"99999999-9999-4999-8999-999999999999"} {
 		attributes := map[string]string{"user": user}
 		agent := db.Connect(t, migrations.DefaultAgentRole)
-		as, err := agent.Begin(ctx)
+		agentTx, err := agent.Begin(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := beginSealed(ctx, as, i.super, attributes, nil); err != nil {
+		if err := beginSealed(ctx, agentTx, i.super, attributes, nil); err != nil {
 			t.Fatal(err)
 		}
 		tx, err := i.super.Begin(ctx)
@@ -91,45 +92,46 @@ func TestVerdictsAgreeWithRowSecurity(t *testing.T) {
 		}
 		e := explainer{tx: tx, policy: i.question.Policy, values: values}
 		for _, table := range i.question.Policy.Tables() {
-			seen, err := as.Query(ctx, "SELECT concat_ws(', ', "+strings.Join(table.Relation.PrimaryKey, ", ")+") FROM "+table.Relation.Name.SQL())
+			visibleRows, err := agentTx.Query(ctx, "SELECT concat_ws(', ', "+strings.Join(table.Relation.PrimaryKey,
+				", ")+") FROM "+table.Relation.Name.SQL())
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := pgx.CollectRows(seen, pgx.RowTo[string])
+			want, err := pgx.CollectRows(visibleRows, pgx.RowTo[string])
 			if err != nil {
 				t.Fatal(err)
 			}
-			// One row in so many is explained; the rest would take minutes.
-			explained, _, err := e.explainRows(ctx, table,
-				fmt.Sprintf("hashtext(r.%s::text) %% %d = 0", table.Relation.PrimaryKey[0], part), nil, 1<<20)
+			// Only some of the rows are explained; all would take minutes.
+			explainedRows, _, err := e.explainRows(ctx, table,
+				fmt.Sprintf("hashtext(r.%s::text) %% %d = 0", table.Relation.PrimaryKey[0], explainOneIn), nil, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range explained {
+			for _, r := range explainedRows {
 				var key []string
 				for _, v := range r.Key {
 					key = append(key, *v.Value)
 				}
 				rows++
 				if r.Visible {
-					shown++
+					shownCount++
 				}
 				if r.Visible != slices.Contains(want, strings.Join(key, ", ")) {
 					t.Errorf("%s %s is visible: %t, and row security says otherwise", r.Table, quotedKey(r.Key), r.Visible)
 				}
-				consistent(t, r)
+				checkConsistent(t, r)
 			}
 		}
-		_ = as.Rollback(ctx)
+		_ = agentTx.Rollback(ctx)
 		_ = tx.Rollback(ctx)
 	}
-	if rows < 9000/part || shown < rows/20 || shown > rows*9/10 {
-		t.Errorf("%d of %d rows show: the sample says little", shown, rows)
+	if rows < 9000/explainOneIn || shownCount < rows/20 || shownCount > rows*9/10 {
+		t.Errorf("%d of %d rows show: the sample says little", shownCount, rows)
 	}
 }
 
-// consistent checks that what is told of a row is why its verdict is what it is.
-func consistent(t *testing.T, r Row) {
+// checkConsistent checks that the explanation of a row supports its verdict.
+func checkConsistent(t *testing.T, r Row) {
 	t.Helper()
 	var check func(b *Block)
 	check = func(b *Block) {
@@ -314,7 +316,7 @@ row security, asked as the agent's role, agrees; the predicate in the text is ma
 	}
 }
 
-// A question that cannot be answered says what to ask.
+// A question that cannot be answered gets an error that says what to ask.
 func TestInvalidQuestions(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), small); err != nil {
@@ -336,7 +338,7 @@ func TestInvalidQuestions(t *testing.T) {
 	}
 }
 
-// Attributes that are missing, policies of others and a wall that is down are told.
+// The explanation mentions missing attributes, row policies of others, and disabled row security.
 func TestOtherReasonsForHiddenRows(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -344,7 +346,7 @@ func TestOtherReasonsForHiddenRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := install(t, db, smallPolicy)
-	ask := func(table, key string, attributes map[string]string) *Answer {
+	explain := func(table, key string, attributes map[string]string) *Answer {
 		q := i.question
 		q.Agent, q.Attributes, q.Table, q.Key = "chat", attributes, table, strings.Fields(key)
 		a, err := Explain(t.Context(), i.super, q)
@@ -353,30 +355,31 @@ func TestOtherReasonsForHiddenRows(t *testing.T) {
 		}
 		return a
 	}
-	a := ask("people", "41", map[string]string{"groups": "{}"})
+	a := explain("people", "41", map[string]string{"groups": "{}"})
 	if fmt.Sprint(a.Missing) != "[team]" || a.VisibleRows() != 0 || !a.AgreesWithRowSecurity() {
 		t.Errorf("without its attribute: %+v", a)
 	}
 	if _, err := super.Exec(t.Context(), "CREATE POLICY theirs ON people AS RESTRICTIVE FOR SELECT USING (id <> 41)"); err != nil {
 		t.Fatal(err)
 	}
-	a = ask("people", "41", map[string]string{"team": "n", "groups": "{}"})
+	a = explain("people", "41", map[string]string{"team": "n", "groups": "{}"})
 	if fmt.Sprint(a.ForeignPolicies) != "[theirs]" || a.VisibleRows() != 1 || a.AgreesWithRowSecurity() {
 		t.Errorf("under a policy of others: %+v", a)
 	}
-	// Where an event trigger withholds what agents may do with the table, row security is not asked.
+	// If an event trigger has revoked agents' rights on the table, row security does not matter.
 	const off = "DROP POLICY IF EXISTS theirs ON people; ALTER TABLE people DISABLE ROW LEVEL SECURITY"
 	if _, err := super.Exec(t.Context(), off); err != nil {
 		t.Fatal(err)
 	}
-	if a = ask("people", "42", map[string]string{"team": "n", "groups": "{}"}); !strings.Contains(a.RowSecurityNotAsked, "permission denied") {
+	if a = explain("people", "42", map[string]string{"team": "n", "groups": "{}"}); !strings.Contains(a.RowSecurityNotAsked,
+		"permission denied") {
 		t.Errorf("without row security: %+v", a)
 	}
-	const again = "ALTER TABLE people ENABLE ROW LEVEL SECURITY; DROP EVENT TRIGGER zz_pgconsent_withhold; "
-	if _, err := super.Exec(t.Context(), again+off); err != nil {
+	const restoreRowSecurity = "ALTER TABLE people ENABLE ROW LEVEL SECURITY; DROP EVENT TRIGGER zz_pgconsent_withhold; "
+	if _, err := super.Exec(t.Context(), restoreRowSecurity+off); err != nil {
 		t.Fatal(err)
 	}
-	a = ask("people", "42", map[string]string{"team": "n", "groups": "{}"})
+	a = explain("people", "42", map[string]string{"team": "n", "groups": "{}"})
 	if a.VisibleRows() != 0 || a.AgreesWithRowSecurity() {
 		t.Errorf("without row security: %+v", a)
 	}

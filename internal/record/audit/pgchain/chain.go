@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// statementTimeout limits a query. At most two queries are made before a waiting statement is refused.
+	// statementTimeout limits a query. At most two queries run before a waiting statement is refused.
 	statementTimeout = 2 * time.Second
-	// lockTimeout is how long the first Take waits until an earlier owner of the chain is gone.
+	// lockTimeout is how long the first LockChain waits for an earlier owner of the chain to disappear.
 	lockTimeout = 3 * time.Second
 	// removeTimeout limits the removal of removeBatch records.
 	removeTimeout = 5 * time.Second
 	removeBatch   = 5000
-	// segmentSize is the number of records in a segment. Segments are only a way to name places in the chain.
+	// segmentSize is the number of records in a segment. Segments only give positions in the chain a name.
 	segmentSize = 1 << 16
 	// lockClass is the first key of the advisory lock on a chain.
 	lockClass = 1885825891
@@ -97,8 +97,8 @@ func (s *Store) LockChain() error {
 			s.chain).Scan(&free); err != nil {
 			return s.closeAfter(err)
 		}
-		// The lock may be held by an older connection of this process whose end the server has not noticed; Append finds out
-		// whether another process has written.
+		// The lock may be held by an older connection of this process whose end the server has not noticed; Append
+		// finds out whether another process has written.
 		if free || s.isLocked {
 			s.isLocked = true
 			return nil
@@ -130,7 +130,7 @@ func (s *Store) Append(first uint64, lines [][]byte) error {
 
 // Remove removes the records up to this one, some at a time, over a connection of its own.
 func (s *Store) Remove(through uint64) error {
-	for removed := int64(1); removed > 0; {
+	for removedCount := int64(1); removedCount > 0; {
 		if err := func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 			defer cancel()
@@ -140,7 +140,7 @@ func (s *Store) Remove(through uint64) error {
 			}
 			defer conn.Close(context.WithoutCancel(ctx))
 			return conn.QueryRow(ctx, "SELECT pgconsent.audit_retire($1, $2, $3)", s.chain, int64(through),
-				int32(removeBatch)).Scan(&removed)
+				int32(removeBatch)).Scan(&removedCount)
 		}(); err != nil {
 			return fmt.Errorf("audit: %s: %w", s, err)
 		}

@@ -25,13 +25,13 @@ import (
 
 func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
-// plan installs the base alone, with the rights of the control role.
-type plan struct{}
+// basePlan is a migration plan that installs only the base, with the rights of the control role.
+type basePlan struct{}
 
-func (plan) Hash() string          { return "none" }
-func (plan) PolicyVersion() string { return "none" }
+func (basePlan) Hash() string          { return "none" }
+func (basePlan) PolicyVersion() string { return "none" }
 
-func (plan) Objects(f migrations.Found) []migrations.Object {
+func (basePlan) Objects(f migrations.Found) []migrations.Object {
 	o := migrations.Object{Identity: "rights of the control role", MakeStatements: []migrations.Statement{
 		{SQL: "GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control", Why: "test"},
 		{SQL: fmt.Sprintf(`REVOKE TEMPORARY, CREATE ON DATABASE %q FROM PUBLIC`, f.Database), Why: "test"},
@@ -46,54 +46,54 @@ func (plan) Objects(f migrations.Found) []migrations.Object {
 func database(t testing.TB) *pgtest.DB {
 	t.Helper()
 	return pgtest.Template(t, "pgchain", func(ctx context.Context, conn *pgx.Conn) error {
-		return migrations.Up(ctx, conn, migrations.Options{}, plan{})
+		return migrations.Up(ctx, conn, migrations.Options{}, basePlan{})
 	})
 }
 
-// wire is the way to the server, which can fall silent.
+// wire is a network connection to the server that a test can interrupt.
 type wire struct {
-	conns map[*wired]bool
-	mute  atomic.Bool // answers do not arrive
-	lost  atomic.Bool // the connection is gone before the answer to what was sent arrives
+	conns   map[*wired]bool
+	isMuted atomic.Bool // answers do not arrive
+	isLost  atomic.Bool // the connection breaks before the answer to the last message
 }
 
 type wired struct {
 	net.Conn
-	w    *wire
-	held chan struct{}
-	once sync.Once
+	w          *wire
+	heldAnswer chan struct{}
+	holdOnce   sync.Once
 }
 
 func (c *wired) Close() error {
-	c.once.Do(func() { close(c.held) })
+	c.holdOnce.Do(func() { close(c.heldAnswer) })
 	return c.Conn.Close()
 }
 
 func (c *wired) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	for c.w.mute.Load() {
+	for c.w.isMuted.Load() {
 		select {
-		case <-c.held:
+		case <-c.heldAnswer:
 			return 0, net.ErrClosed
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	if c.w.lost.Load() && err == nil {
+	if c.w.isLost.Load() && err == nil {
 		c.Close()
 		return 0, net.ErrClosed
 	}
 	return n, err
 }
 
-// SetDeadline is what a driver does to a connection that it gives up.
+// SetDeadline is what pgx calls when it gives up a connection.
 func (c *wired) SetDeadline(t time.Time) error {
 	if !t.IsZero() && time.Until(t) <= 0 {
-		c.once.Do(func() { close(c.held) })
+		c.holdOnce.Do(func() { close(c.heldAnswer) })
 	}
 	return c.Conn.SetDeadline(t)
 }
 
-// bench is a database, a way to it, and what a log over it needs.
+// bench is a database, a wire to it, and the files that a log on it needs.
 type bench struct {
 	t   testing.TB
 	db  *pgtest.DB
@@ -101,7 +101,7 @@ type bench struct {
 	wire
 	key    audit.Key
 	anchor string
-	now    atomic.Int64 // nanoseconds that the log's clock is ahead
+	now    atomic.Int64 // how far the log's clock is ahead, in nanoseconds
 }
 
 func begin(t testing.TB) *bench {
@@ -128,14 +128,14 @@ func (b *bench) store(chain string) *Store {
 		if err != nil {
 			return nil, err
 		}
-		return &wired{Conn: conn, w: &b.wire, held: make(chan struct{})}, nil
+		return &wired{Conn: conn, w: &b.wire, heldAnswer: make(chan struct{})}, nil
 	}
 	return New(config, "app", chain)
 }
 
-// open begins to log; change may alter how.
+// open opens a log; change may modify its configuration.
 func (b *bench) open(change func(*audit.Config)) (*audit.Log, error) {
-	// Nobody is refused because the machine is busy.
+	// A busy machine must not cause refusals.
 	cfg := audit.Config{Store: b.store("one"), Key: b.key, AnchorFile: b.anchor, ReleaseTimeout: tier.Patience,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(b.now.Load())) }}
 	if change != nil {
@@ -154,7 +154,7 @@ func (b *bench) log(change func(*audit.Config)) *audit.Log {
 	return log
 }
 
-// run is a statement that was answered, if it was.
+// run records a statement, and returns the refusal, if any.
 func run(log *audit.Log, session string) *sqlstate.Error {
 	d := log.Decision(audit.Decision{Session: session, Agent: "chat", Database: "app", Verdict: "allow", Tag: "SELECT"})
 	if err := d.Release(); err != nil {
@@ -165,8 +165,8 @@ func run(log *audit.Log, session string) *sqlstate.Error {
 	return nil
 }
 
-// pass moves the clock to so long after the beginning, while nothing is being written: a write that began before would
-// seem to take that long.
+// pass moves the clock to a time after the start, while no write is in progress. A write that began before would seem
+// to take that long.
 func (b *bench) pass(log *audit.Log, d time.Duration) {
 	b.t.Helper()
 	if err := log.Call(audit.Call{Interface: "test", CallerName: "somebody", Role: "admin", Database: "app", Operation: "look",
@@ -186,7 +186,7 @@ func closed(t testing.TB, log *audit.Log) {
 	}
 }
 
-// verify reads the chain by what is known outside the database.
+// verify verifies the chain with the key and the anchor, which are outside the database.
 func (b *bench) verify(fn func(audit.Record) error) (audit.Report, error) {
 	b.t.Helper()
 	head, err := audit.ReadAnchor(b.anchor, b.key)
@@ -197,15 +197,15 @@ func (b *bench) verify(fn func(audit.Record) error) (audit.Report, error) {
 		fn)
 }
 
-// records counts them by kind, and the sessions of decisions.
+// records returns the number of records by kind, and the sessions that have decisions.
 func (b *bench) records() (audit.Report, map[string]int, map[string]bool) {
 	b.t.Helper()
 	kinds, sessions := map[string]int{}, map[string]bool{}
 	report, err := b.verify(func(r audit.Record) error {
 		kinds[r.Kind]++
 		if r.Kind == audit.KindDecision {
-			_, rest, _ := strings.Cut(string(r.Line), `"session":"`)
-			session, _, _ := strings.Cut(rest, `"`)
+			_, afterPrefix, _ := strings.Cut(string(r.Line), `"session":"`)
+			session, _, _ := strings.Cut(afterPrefix, `"`)
 			sessions[session] = true
 		}
 		return nil
@@ -216,22 +216,23 @@ func (b *bench) records() (audit.Report, map[string]int, map[string]bool) {
 	return report, kinds, sessions
 }
 
-// Records are committed as durably as "on" says at least, whatever is stored for the database, after a connection was
-// lost too.
+// Records are committed with synchronous_commit at least "on", whatever is stored for the database, and after a
+// reconnect too.
 func TestSynchronousCommitOfRecords(t *testing.T) {
 	b := begin(t)
-	for stored, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
-		if _, err := b.dba.Exec(t.Context(), "ALTER DATABASE "+b.db.Name+" SET synchronous_commit = "+stored); err != nil {
+	for storedSetting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on",
+		"remote_apply": "remote_apply"} {
+		if _, err := b.dba.Exec(t.Context(), "ALTER DATABASE "+b.db.Name+" SET synchronous_commit = "+storedSetting); err != nil {
 			t.Fatal(err)
 		}
-		s := b.store("durable-" + stored)
-		for _, when := range []string{"at first", "connected again"} {
+		s := b.store("durable-" + storedSetting)
+		for _, situation := range []string{"at first", "connected again"} {
 			if err := s.LockChain(); err != nil {
 				t.Fatal(err)
 			}
 			var value string
 			if err := s.conn.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&value); err != nil || value != want {
-				t.Errorf("%s is stored, %s: records are written with %q, want %q (%v)", stored, when, value, want, err)
+				t.Errorf("%s is stored, %s: records are written with %q, want %q (%v)", storedSetting, situation, value, want, err)
 			}
 			if err := s.conn.Close(t.Context()); err != nil {
 				t.Fatal(err)
@@ -241,7 +242,7 @@ func TestSynchronousCommitOfRecords(t *testing.T) {
 	}
 }
 
-// A chain in the database is one that verifies, goes on after a restart, and can be read from anywhere on.
+// A chain in the database verifies, continues after a restart, and can be read from any record on.
 func TestChainInADatabase(t *testing.T) {
 	b := begin(t)
 	for round := range 3 {
@@ -292,7 +293,7 @@ func TestChainInADatabase(t *testing.T) {
 	}
 }
 
-// Nobody changes or removes records by SQL, and who alters the schema to do it is found.
+// No role can change or remove records by SQL. Changes of the schema that would allow it are found.
 func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 	b := begin(t)
 	log := b.log(nil)
@@ -302,21 +303,21 @@ func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 		}
 	}
 	closed(t, log)
-	for _, who := range []string{"postgres", "pgconsent_control"} {
-		conn := b.db.Connect(t, who)
+	for _, role := range []string{"postgres", "pgconsent_control"} {
+		conn := b.db.Connect(t, role)
 		for _, sql := range []string{
 			"UPDATE pgconsent.audit_record SET line = line", "DELETE FROM pgconsent.audit_record",
 			"TRUNCATE pgconsent.audit_record", "DELETE FROM pgconsent.audit_retired",
 			"UPDATE pgconsent.audit_retired SET seq = 1000", "SET session_replication_role = replica; DELETE FROM pgconsent.audit_record",
 		} {
-			if strings.Contains(sql, "retired") { // rows to be refused over
+			if strings.Contains(sql, "retired") { // so that there are rows
 				if _, err := b.dba.Exec(t.Context(), "INSERT INTO pgconsent.audit_retired VALUES ('other', 1) ON CONFLICT DO NOTHING"); err != nil {
 					t.Fatal(err)
 				}
 			}
 			var pg *pgconn.PgError
 			if _, err := conn.Exec(t.Context(), sql); !errors.As(err, &pg) || pg.Code != "42501" {
-				t.Errorf("%s: %s: %v", who, sql, err)
+				t.Errorf("%s: %s: %v", role, sql, err)
 			}
 		}
 	}
@@ -363,9 +364,9 @@ func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var broken *audit.ChainError
+			var chainError *audit.ChainError
 			if _, err := (audit.VerifyOptions{Key: b.key, Heads: []audit.RecordHead{head}}).
-				Read(NewReader(t.Context(), tx.Conn(), "app", "one"), nil); !errors.As(err, &broken) {
+				Read(NewReader(t.Context(), tx.Conn(), "app", "one"), nil); !errors.As(err, &chainError) {
 				t.Errorf("not found: %v", err)
 			}
 			if found, err := MissingGuards(t.Context(), tx.Conn()); err != nil || len(found) != 2 {
@@ -373,7 +374,7 @@ func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 			}
 		})
 	}
-	// What was cut off is found at the start, too.
+	// Missing newest records are found when a log is opened, too.
 	if _, err := b.dba.Exec(t.Context(),
 		"ALTER TABLE pgconsent.audit_record DISABLE TRIGGER ALL; DELETE FROM pgconsent.audit_record WHERE seq > 30"); err != nil {
 		t.Fatal(err)
@@ -383,22 +384,22 @@ func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 	}
 }
 
-// Two processes do not write to one chain, and each may have its own.
+// Two processes cannot write to one chain. Each may have a chain of its own.
 func TestOneWriter(t *testing.T) {
 	tier.All(t)
 	b := begin(t)
-	one := b.log(nil)
+	firstLog := b.log(nil)
 	if _, err := b.open(nil); err == nil || !strings.Contains(err.Error(), "in use by another pgconsent") {
 		t.Errorf("the same chain again: %v", err)
 	}
-	other := b.log(func(c *audit.Config) { c.Store, c.AnchorFile = b.store("two"), c.AnchorFile+"2" })
-	for _, log := range []*audit.Log{one, other} {
+	secondLog := b.log(func(c *audit.Config) { c.Store, c.AnchorFile = b.store("two"), c.AnchorFile+"2" })
+	for _, log := range []*audit.Log{firstLog, secondLog} {
 		if err := run(log, "a"); err != nil {
 			t.Error(err)
 		}
 	}
-	// Somebody who writes all the same is noticed before an answer. The outcome of what was answered is written a
-	// moment after it.
+	// A record that another writer adds is noticed before the next answer. An outcome is written shortly after its
+	// answer.
 	for deadline, seq := time.Now().Add(tier.Patience), 0; seq != 2; time.Sleep(10 * time.Millisecond) {
 		if err := b.dba.QueryRow(t.Context(), "SELECT max(seq) FROM pgconsent.audit_record WHERE chain = 'one'").Scan(&seq); err != nil {
 			t.Fatal(err)
@@ -410,19 +411,19 @@ func TestOneWriter(t *testing.T) {
 	if _, err := b.dba.Exec(t.Context(), "SELECT pgconsent.audit_append('one', 3, '{a}')"); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(one, "b"); err == nil || err.Code != sqlstate.IOError {
+	if err := run(firstLog, "b"); err == nil || err.Code != sqlstate.IOError {
 		t.Errorf("over another's record: %v", err)
 	}
-	if err := run(other, "b"); err != nil {
+	if err := run(secondLog, "b"); err != nil {
 		t.Error(err)
 	}
 }
 
-// Records whose time is over go, a checkpoint stands for them, and the chain goes on.
+// Expired records are removed, a checkpoint replaces them, and the chain goes on.
 func TestRetention(t *testing.T) {
 	b := begin(t)
-	keeping := func(c *audit.Config) { c.Retention = 24 * time.Hour }
-	log := b.log(keeping)
+	withRetention := func(c *audit.Config) { c.Retention = 24 * time.Hour }
+	log := b.log(withRetention)
 	for i := range 30 {
 		if err := run(log, fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
@@ -441,7 +442,7 @@ func TestRetention(t *testing.T) {
 	if report.FirstSeq != 62 || report.Checkpoints != 1 || !sessions["young"] || !sessions["new"] || kinds["decision"] != 2 {
 		t.Errorf("%+v %v %v", report, kinds, sessions)
 	}
-	log = b.log(keeping)
+	log = b.log(withRetention)
 	if err := run(log, "again"); err != nil {
 		t.Fatal(err)
 	}

@@ -20,21 +20,21 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// writing makes a process one that writes until it is killed: the DSN of the database. writingSince is when its clock
-// began.
+// writing is the environment variable, with the DSN of the database, that makes a process write until it is killed.
+// writingSince is the time at which its clock began.
 const (
-	writing      = "PGCONSENT_PGCHAIN_WRITING"
-	writingSince = "PGCONSENT_PGCHAIN_SINCE"
-	writingRound = "PGCONSENT_PGCHAIN_ROUND"
-	writingDir   = "PGCONSENT_PGCHAIN_DIR"
+	writingVariable = "PGCONSENT_PGCHAIN_WRITING"
+	writingSince    = "PGCONSENT_PGCHAIN_SINCE"
+	writingRound    = "PGCONSENT_PGCHAIN_ROUND"
+	writingDir      = "PGCONSENT_PGCHAIN_DIR"
 )
 
-// A process is killed at any moment while it adds records and removes those whose time is over, its connections are
-// ended by the server, and somebody reads beside it. What was released is in the chain or was removed under a
-// checkpoint, and the chain holds, with key and anchor.
+// A process is killed at any moment while it adds records and removes expired ones. The server ends its connections,
+// and another process reads the chain. Every released record is in the chain, or was removed under a checkpoint. The
+// chain verifies with key and anchor.
 func TestKillWhileRecordsAreRemoved(t *testing.T) {
 	tier.All(t)
-	if dsn := os.Getenv(writing); dsn != "" {
+	if dsn := os.Getenv(writingVariable); dsn != "" {
 		nano, err := strconv.ParseInt(os.Getenv(writingSince), 10, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 	}
 	db, dir, since := database(t), t.TempDir(), time.Now()
 	dba := db.Connect(t, "postgres")
-	against := func() audit.VerifyOptions {
+	verifyOptions := func() audit.VerifyOptions {
 		t.Helper()
 		head, err := audit.ReadAnchor(filepath.Join(dir, "anchor"), killKey())
 		if err != nil {
@@ -51,11 +51,11 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		}
 		return audit.VerifyOptions{Key: killKey(), Heads: []audit.RecordHead{head}}
 	}
-	released, removed := map[string]uint64{}, uint64(0)
+	releasedSeqs, removedSeq := map[string]uint64{}, uint64(0)
 	random := tier.Rand(1)
 	for round := range 6 {
 		cmd := process.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		cmd.Env = append(os.Environ(), writing+"="+db.DSN("pgconsent_control", ""), writingDir+"="+dir,
+		cmd.Env = append(os.Environ(), writingVariable+"="+db.DSN("pgconsent_control", ""), writingDir+"="+dir,
 			fmt.Sprintf("%s=%d", writingSince, since.UnixNano()), fmt.Sprintf("%s=%d", writingRound, round))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
@@ -65,34 +65,34 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		some, read := make(chan struct{}), make(chan struct{})
+		someReleased, outputRead := make(chan struct{}), make(chan struct{})
 		go func() {
-			defer close(read)
+			defer close(outputRead)
 			n := 0
 			for in := bufio.NewScanner(out); in.Scan(); {
 				var name string
 				var seq uint64
 				if _, err := fmt.Sscan(in.Text(), &name, &seq); err != nil {
-					continue // it was cut
+					continue // the line is incomplete
 				}
-				released[name] = seq
+				releasedSeqs[name] = seq
 				if n++; n == 60 {
-					close(some)
+					close(someReleased)
 				}
 			}
 		}()
 		select {
-		case <-some:
-		case <-read:
+		case <-someReleased:
+		case <-outputRead:
 			t.Fatal("the process ended by itself")
 		}
-		killed := make(chan struct{})
-		var beside sync.WaitGroup
+		killDone := make(chan struct{})
+		var background sync.WaitGroup
 		reader, ender := db.Connect(t, "pgconsent_control"), db.Connect(t, "postgres")
-		beside.Go(func() {
+		background.Go(func() {
 			for {
 				select {
-				case <-killed:
+				case <-killDone:
 					return
 				default:
 				}
@@ -107,11 +107,11 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 			}
 		})
 		if round%2 == 1 {
-			beside.Go(func() {
+			background.Go(func() {
 				random := tier.Rand(uint64(100 + round))
 				for {
 					select {
-					case <-killed:
+					case <-killDone:
 						return
 					case <-time.After(time.Duration(random.IntN(30)) * time.Millisecond):
 					}
@@ -128,14 +128,14 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		<-read
+		<-outputRead
 		_ = cmd.Wait()
-		close(killed)
-		beside.Wait()
-		quietly(t, dba)
+		close(killDone)
+		background.Wait()
+		awaitIdleServer(t, dba)
 
 		found := map[string]int{}
-		report, err := against().Read(NewReader(t.Context(), dba, "app", "here"), func(r audit.Record) error {
+		report, err := verifyOptions().Read(NewReader(t.Context(), dba, "app", "here"), func(r audit.Record) error {
 			if r.Kind == audit.KindDecision {
 				found[sessionOf(r)]++
 			}
@@ -144,22 +144,22 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		for name, seq := range released {
+		for name, seq := range releasedSeqs {
 			switch {
 			case found[name] == 1 && seq >= report.FirstSeq, found[name] == 0 && seq < report.FirstSeq:
 			default:
 				t.Fatalf("round %d: %s was released as record %d, and is there %d times; the chain begins at %d", round, name, seq, found[name], report.FirstSeq)
 			}
 		}
-		removed = max(removed, report.FirstSeq-1)
+		removedSeq = max(removedSeq, report.FirstSeq-1)
 	}
-	if removed == 0 {
+	if removedSeq == 0 {
 		t.Error("no record was removed: the test proves little")
 	}
 }
 
-// quietly waits until the server has ended what the killed process had asked for.
-func quietly(t *testing.T, dba *pgx.Conn) {
+// awaitIdleServer waits until the server has finished the statements of the killed process.
+func awaitIdleServer(t *testing.T, dba *pgx.Conn) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
 		var n int
@@ -177,8 +177,8 @@ func quietly(t *testing.T, dba *pgx.Conn) {
 }
 
 func sessionOf(r audit.Record) string {
-	_, rest, _ := bytes.Cut(r.Line, []byte(`"session":"`))
-	name, _, _ := bytes.Cut(rest, []byte(`"`))
+	_, afterPrefix, _ := bytes.Cut(r.Line, []byte(`"session":"`))
+	name, _, _ := bytes.Cut(afterPrefix, []byte(`"`))
 	return string(name)
 }
 
@@ -190,16 +190,16 @@ func killKey() audit.Key {
 	return key
 }
 
-// write adds records until it is killed, by a clock that goes an hour in 20 ms, and prints the name and the number of
-// each that was released.
+// write adds records until it is killed, with a clock that advances an hour in 20 ms. It prints the name and number of
+// each released record.
 func write(dsn string, since time.Time) {
-	die := func(err error) {
+	exitAfter := func(err error) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		die(err)
+		exitAfter(err)
 	}
 	l, err := audit.Open(audit.Config{
 		Store: New(cfg, "app", "here"), Key: killKey(), AnchorFile: filepath.Join(os.Getenv(writingDir),
@@ -207,7 +207,7 @@ func write(dsn string, since time.Time) {
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: func() time.Time { now := time.Now(); return now.Add(now.Sub(since) * 180_000) },
 	})
 	if err != nil {
-		die(err)
+		exitAfter(err)
 	}
 	var mu sync.Mutex
 	for i := range 4 {
@@ -216,7 +216,7 @@ func write(dsn string, since time.Time) {
 				name := fmt.Sprintf("%s.%d.%d", os.Getenv(writingRound), i, j)
 				ticket := l.Decision(audit.Decision{Session: name, Verdict: "allow"})
 				if err := ticket.Release(); err != nil {
-					time.Sleep(time.Millisecond) // its connection was ended
+					time.Sleep(time.Millisecond) // the server has ended the connection
 					continue
 				}
 				mu.Lock()

@@ -14,12 +14,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// expiredChain is a chain of which a checkpoint names this record as the newest whose time is over, while none was
-// removed yet.
+// expiredChain returns a chain with a checkpoint for the expired records, none of which is removed yet. through is the
+// newest expired record.
 func expiredChain(t *testing.T) (b *bench, through uint64) {
 	t.Helper()
 	b = begin(t)
-	log := b.log(func(c *audit.Config) { c.Retention, c.Store = 24*time.Hour, unremoved{b.store("one")} })
+	log := b.log(func(c *audit.Config) { c.Retention, c.Store = 24*time.Hour, storeWithoutRemoval{b.store("one")} })
 	for i := range 30 {
 		if err := run(log, fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
@@ -49,21 +49,21 @@ func expiredChain(t *testing.T) (b *bench, through uint64) {
 	return b, through
 }
 
-// unremoved is a store whose process is killed before it removes a record.
-type unremoved struct{ *Store }
+// storeWithoutRemoval is a store that removes no record, as if its process were killed just before.
+type storeWithoutRemoval struct{ *Store }
 
-func (unremoved) Remove(uint64) error { return nil }
+func (storeWithoutRemoval) Remove(uint64) error { return nil }
 
-// retire removes up to n of the oldest records through this one.
-func (b *bench) retire(on *pgx.Conn, through uint64, n int) {
+// retire removes up to n of the oldest records, the newest of them at most through.
+func (b *bench) retire(conn *pgx.Conn, through uint64, n int) {
 	b.t.Helper()
-	if _, err := on.Exec(context.Background(), "SELECT pgconsent.audit_retire('one', $1, $2)", int64(through), n); err != nil {
+	if _, err := conn.Exec(context.Background(), "SELECT pgconsent.audit_retire('one', $1, $2)", int64(through), n); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// A removal takes several transactions. Wherever it ended, the checkpoint stands for the records that are gone, and for
-// none besides; the next removal goes on with it.
+// A removal takes several transactions. After an interruption at any point, the checkpoint covers exactly the removed
+// records, and the next removal continues.
 func TestRemovalInterrupted(t *testing.T) {
 	b, through := expiredChain(t)
 	head, err := audit.ReadAnchor(b.anchor, b.key)
@@ -73,26 +73,26 @@ func TestRemovalInterrupted(t *testing.T) {
 	verify := func(conn *pgx.Conn) (audit.Report, error) {
 		return audit.VerifyOptions{Key: b.key, Heads: []audit.RecordHead{head}}.Read(NewReader(t.Context(), conn, "app", "one"), nil)
 	}
-	for gone := uint64(1); gone <= through+2; gone++ {
+	for removedCount := uint64(1); removedCount <= through+2; removedCount++ {
 		tx, err := b.dba.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.retire(tx.Conn(), max(through, gone), int(gone))
+		b.retire(tx.Conn(), max(through, removedCount), int(removedCount))
 		report, err := verify(tx.Conn())
-		var broken *audit.ChainError
+		var chainError *audit.ChainError
 		switch {
-		case gone <= through && (err != nil || report.FirstSeq != gone+1):
-			t.Errorf("%d of %d records are removed: %+v, %v", gone, through, report, err)
-		case gone > through && !errors.As(err, &broken):
-			t.Errorf("%d records are removed where %d might be: %+v, %v", gone, through, report, err)
+		case removedCount <= through && (err != nil || report.FirstSeq != removedCount+1):
+			t.Errorf("%d of %d records are removed: %+v, %v", removedCount, through, report, err)
+		case removedCount > through && !errors.As(err, &chainError):
+			t.Errorf("%d records are removed where %d might be: %+v, %v", removedCount, through, report, err)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b.retire(b.dba, through, 10)
-	// Without retention nothing more is removed, and the chain holds.
+	// Without a retention time nothing more is removed, and the chain verifies.
 	log := b.log(nil)
 	if err := run(log, "without retention"); err != nil {
 		t.Fatal(err)
@@ -111,13 +111,13 @@ func TestRemovalInterrupted(t *testing.T) {
 	}
 }
 
-// Whoever verifies a chain in a snapshot finds all that was there when it began, whatever is removed meanwhile.
+// A verification in one snapshot finds all records that existed when it began, whatever is removed meanwhile.
 func TestVerifyWhileRecordsAreRemoved(t *testing.T) {
 	b, through := expiredChain(t)
 	reader := NewReader(t.Context(), b.db.Connect(t, "pgconsent_control"), "app", "one")
 	if err := reader.InSnapshot(func(from audit.Source) error {
 		report, err := audit.VerifyOptions{Key: b.key}.Read(from, func(audit.Record) error {
-			b.retire(b.dba, through, 3) // removal is ahead of the reader
+			b.retire(b.dba, through, 3) // the removal overtakes the reader
 			return nil
 		})
 		if err == nil && report.FirstSeq != 1 {
@@ -132,16 +132,16 @@ func TestVerifyWhileRecordsAreRemoved(t *testing.T) {
 	}
 }
 
-// The removal of a process that was killed goes on in the server for a while. Whoever begins to write meanwhile finds
-// the end of the chain.
+// After a process is killed, the server may go on with its removal for a while. A new writer still finds the end of the
+// chain.
 func TestBeginWhileRecordsAreRemoved(t *testing.T) {
 	b, through := expiredChain(t)
-	removed := 0
+	removedCount := 0
 	store := b.store("one")
 	dial := store.config.DialFunc
 	store.config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
-		return &sender{Conn: conn, before: func() { b.retire(b.dba, through, 1); removed++ }}, err
+		return &sender{Conn: conn, before: func() { b.retire(b.dba, through, 1); removedCount++ }}, err
 	}
 	log, err := b.open(func(c *audit.Config) { c.Store = store })
 	if err != nil {
@@ -152,12 +152,12 @@ func TestBeginWhileRecordsAreRemoved(t *testing.T) {
 	}
 	closed(t, log)
 	report, _, sessions := b.records()
-	if !sessions["again"] || report.FirstSeq != min(uint64(removed), through)+1 {
+	if !sessions["again"] || report.FirstSeq != min(uint64(removedCount), through)+1 {
 		t.Errorf("%+v %v", report, sessions)
 	}
 }
 
-// sender calls before each time something is sent.
+// sender calls before ahead of each message to the server.
 type sender struct {
 	net.Conn
 	before func()

@@ -1,8 +1,8 @@
-// Package access makes the report to a data subject, for the command line and every API. It collects what the registry,
-// the audit and the tables have, records the request, and assembles the report.
+// Package access makes the report to a data subject, for the command line and every API. It collects the data of the
+// registry, the audit and the tables, records the request, and assembles the report.
 //
-// Guarantee: nothing is returned before the records of the request are durable. The caller must check who may ask: the
-// package reads rows that row security hides.
+// Guarantee: nothing is returned before the records of the request are durable. The caller must check who may ask for
+// it: the package reads rows that row security hides.
 package access
 
 import (
@@ -70,13 +70,13 @@ func MakeReport(ctx context.Context, from ReportSources, q ReportRequest) (*dsar
 	if r := from.Registry; r != nil {
 		m.Controller, m.Duration = r.Settings.Controller, r.Settings.TemporaryDuration
 		m.InteractionsRenew = !r.Settings.NoRenewal
-		var unknown *consent.NotFoundError
+		var notFound *consent.NotFoundError
 		current, now, err := r.CurrentOfSubject(ctx, q.Subject)
-		if err != nil && !errors.As(err, &unknown) {
+		if err != nil && !errors.As(err, &notFound) {
 			return nil, err
 		}
 		m.CurrentConsents, m.Now = current, now
-		if m.History, err = r.History(ctx, q.Subject); err != nil && !errors.As(err, &unknown) {
+		if m.History, err = r.History(ctx, q.Subject); err != nil && !errors.As(err, &notFound) {
 			return nil, err
 		}
 	}
@@ -105,8 +105,8 @@ func MakeReport(ctx context.Context, from ReportSources, q ReportRequest) (*dsar
 	}
 	report, err := dsar.Assemble(m)
 	if err != nil {
-		var unknown *consent.NotFoundError
-		if errors.As(err, &unknown) {
+		var notFound *consent.NotFoundError
+		if errors.As(err, &notFound) {
 			if e := from.recordRequest(key, audit.SubjectReport{RequestedBy: q.RequestedBy, Database: from.Database,
 				LogsIntact: areLogsIntact(m.Logs)}, nil); e != nil {
 				return nil, e
@@ -195,11 +195,11 @@ func (from ReportSources) readLogs(ctx context.Context, q ReportRequest, tables 
 		if from.Progress != nil {
 			scan.Progress = from.Progress(log.Name)
 		}
-		read, err := scan.Run(ctx)
+		scanned, err := scan.Run(ctx)
 		if err != nil {
 			return err
 		}
-		out := read.ReportEntry(log.Name)
+		out := scanned.ReportEntry(log.Name)
 		out.Unproved = unproved
 		m.Logs = append(m.Logs, out)
 		return nil
@@ -228,7 +228,8 @@ func (log AuditLog) setVerification(key audit.Key, scan *dsar.LogScan) (unproved
 }
 
 // recordRequest records the request for a report, and returns once the record is durable.
-func (from ReportSources) recordRequest(key audit.Key, report audit.SubjectReport, where *dsar.AuditRecord) error {
+func (from ReportSources) recordRequest(key audit.Key, report audit.SubjectReport,
+	auditRecord *dsar.AuditRecord) error {
 	if from.OpenReportLog == nil {
 		return nil
 	}
@@ -246,8 +247,8 @@ func (from ReportSources) recordRequest(key audit.Key, report audit.SubjectRepor
 	}
 	ticket := log.SubjectReport(report)
 	refused := ticket.Release()
-	if where != nil && refused == nil {
-		*where = dsar.AuditRecord{Log: name, Seq: ticket.Seq()}
+	if auditRecord != nil && refused == nil {
+		*auditRecord = dsar.AuditRecord{Log: name, Seq: ticket.Seq()}
 	}
 	if err := log.Close(context.Background()); err != nil && refused == nil {
 		return fmt.Errorf("record that the report was made: %w", err)

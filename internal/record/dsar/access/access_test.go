@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// Whoever asks for a report leaves a record, also where nothing is known of the person; the record does not name one.
+// Each request for a report is recorded, even if nothing is known of the person. The record does not name the person.
 func TestEveryRequestIsRecorded(t *testing.T) {
 	db := pgtest.Database(t)
 	harness.Exec(t, db, "CREATE TABLE notes (id int PRIMARY KEY, who text); INSERT INTO notes VALUES (1, 'ursula')")
@@ -37,11 +37,11 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 			log, err := audit.Open(audit.Config{Dir: logs, Mode: audit.ModeStrict, Key: key, ReleaseTimeout: tier.Patience})
 			return log, "reports", err
 		}}
-	for _, who := range []string{"ursula", "mallory"} {
+	for _, subjectID := range []string{"ursula", "mallory"} {
 		report, err := access.MakeReport(t.Context(), from,
-			access.ReportRequest{Subject: who, RequestedBy: "office", Interface: "cli", Format: "json"})
-		if known := who == "ursula"; known != (err == nil) || !known && !errors.As(err, new(*consent.NotFoundError)) {
-			t.Fatalf("the report on %s: %+v %v", who, report, err)
+			access.ReportRequest{Subject: subjectID, RequestedBy: "office", Interface: "cli", Format: "json"})
+		if isKnown := subjectID == "ursula"; isKnown != (err == nil) || !isKnown && !errors.As(err, new(*consent.NotFoundError)) {
+			t.Fatalf("the report on %s: %+v %v", subjectID, report, err)
 		}
 	}
 	var found []bool
@@ -49,12 +49,13 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 		if r.Kind != audit.KindSubjectReport {
 			return nil
 		}
-		var made audit.SubjectReport
-		if err := json.Unmarshal(r.Line, &made); err != nil {
+		var reportRecord audit.SubjectReport
+		if err := json.Unmarshal(r.Line, &reportRecord); err != nil {
 			return err
 		}
-		if found = append(found, made.SubjectKnown); made.RequestedBy != "office" || made.Database != "app" || made.SubjectKnown != (made.Subject != "") {
-			t.Errorf("recorded is %+v", made)
+		if found = append(found, reportRecord.SubjectKnown); reportRecord.RequestedBy != "office" || reportRecord.Database != "app" ||
+			reportRecord.SubjectKnown != (reportRecord.Subject != "") {
+			t.Errorf("recorded is %+v", reportRecord)
 		}
 		if text := string(r.Line); strings.Contains(text, "ursula") || strings.Contains(text, "mallory") {
 			t.Errorf("a record names a person: %s", text)
@@ -68,7 +69,7 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 	}
 }
 
-// Where consents stand in tables of the application's own, the report says what they say, as the policy reads them.
+// If consents are in the application's own tables, the report contains what these say, as the policy reads them.
 func TestConsentsOfTheApplication(t *testing.T) {
 	db := pgtest.Database(t)
 	harness.Exec(t, db, `CREATE TABLE people (id int PRIMARY KEY, consent text, until timestamptz);
@@ -90,7 +91,7 @@ tables:
           record: { table: agreed, grantor: who, grantee: { column: grantee, to: entity }, scope: { column: scope, is: [id], all: "*" }, revoked: revoked_at }
 `}, harness.Auto)
 	from := access.ReportSources{Database: "app", Conn: db.Connect(t, "postgres"), Policy: m.Policy}
-	for who, want := range map[string]string{
+	for subjectID, want := range map[string]string{
 		"1":   "Consent is active: public.people says consent granted; public.agreed has a record to vet.",
 		"2":   "No consent is active: public.people says consent pending; public.agreed has a record that is not in force to vet.",
 		"3":   "Consent is active: public.people says consent granted until 2030-01-01 00:00:00 UTC.",
@@ -98,19 +99,19 @@ tables:
 		"5":   "No consent is active: public.people says consent NULL.",
 		"ann": "Consent is active: public.agreed has a record to vet about rex.",
 	} {
-		r, err := access.MakeReport(t.Context(), from, access.ReportRequest{Subject: who, RequestedBy: "office", Interface: "cli"})
+		r, err := access.MakeReport(t.Context(), from, access.ReportRequest{Subject: subjectID, RequestedBy: "office", Interface: "cli"})
 		if err != nil {
-			t.Errorf("%s: %v", who, err)
+			t.Errorf("%s: %v", subjectID, err)
 			continue
 		}
 		if r.ConsentState != want || r.Active != strings.HasPrefix(want, "Consent is active") ||
 			len(r.LawfulBasis) != len(r.Retention) || len(r.LawfulBasis) == 0 {
-			t.Errorf("%s: %s, want %s: %+v", who, r.ConsentState, want, r.LawfulBasis)
+			t.Errorf("%s: %s, want %s: %+v", subjectID, r.ConsentState, want, r.LawfulBasis)
 		}
 		var page, document bytes.Buffer
 		if err := errors.Join(r.WriteHTML(&page), r.WriteJSON(&document)); err != nil ||
 			!strings.Contains(page.String(), "public.") {
-			t.Errorf("%s: %v", who, err)
+			t.Errorf("%s: %v", subjectID, err)
 		}
 		schema, err := jsonschema.NewCompiler().Compile("../../../../docs/schema/dsar.json")
 		if err != nil {
@@ -121,7 +122,7 @@ tables:
 			t.Fatal(err)
 		}
 		if err := schema.Validate(value); err != nil {
-			t.Errorf("%s: %v", who, err)
+			t.Errorf("%s: %v", subjectID, err)
 		}
 	}
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ReadRows finds the subject's rows in each table; with data it also reads the rows. If more is not nil, it runs at the
-// end, in the same snapshot.
+// ReadRows finds the subject's rows in each table; with data it also reads the rows. If runAtEnd is not nil, it is
+// called at the end, in the same snapshot.
 func ReadRows(ctx context.Context, conn *pgx.Conn, tables []dsar.SubjectTable, subject string, data bool,
-	more func(pgx.Tx) error) ([]dsar.SubjectRows, error) {
+	runAtEnd func(pgx.Tx) error) ([]dsar.SubjectRows, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, fmt.Errorf("read the subject's rows: %w", err)
@@ -39,8 +39,8 @@ func ReadRows(ctx context.Context, conn *pgx.Conn, tables []dsar.SubjectTable, s
 		}
 		out = append(out, rows)
 	}
-	if more != nil {
-		if err := more(tx); err != nil {
+	if runAtEnd != nil {
+		if err := runAtEnd(tx); err != nil {
 			return nil, err
 		}
 	}
@@ -111,45 +111,45 @@ func SubjectCondition(ctx context.Context, tx pgx.Tx, t dsar.SubjectTable, subje
 // type.
 func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.SubjectLink, from *catalog.Relation,
 	subject string) (string, error) {
-	last := from
+	lastTable := from
 	row := "r"
-	var begin, end string
+	var openingSQL, closingSQL string
 	for i, h := range l.Steps {
 		alias := fmt.Sprintf("h%d", i)
 		switch {
 		case h.Recursive:
-			begin += "(" + keySQL(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + keySQL(alias, h.Relation) +
+			openingSQL += "(" + keySQL(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + keySQL(alias, h.Relation) +
 				" FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE ("
-			end = ") UNION " + recursiveStepSQL(h) + ") SELECT * FROM m)" + end
+			closingSQL = ") UNION " + recursiveStepSQL(h) + ") SELECT * FROM m)" + closingSQL
 		case len(h.MadeFrom) > 0:
-			products, where := h.MadeFrom[0].DerivedRowsSQL(last, row, alias)
-			begin += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias),
-				" CROSS JOIN ") + " WHERE " + where + " AND "
-			end = ")" + end
+			products, condition := h.MadeFrom[0].DerivedRowsSQL(lastTable, row, alias)
+			openingSQL += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias),
+				" CROSS JOIN ") + " WHERE " + condition + " AND "
+			closingSQL = ")" + closingSQL
 		default:
 			var conditions []string
 			for _, p := range h.Pairs() {
 				conditions = append(conditions,
 					alias+"."+catalog.QuoteIdent(p.Column)+" = "+row+"."+catalog.QuoteIdent(p.FromColumn))
 			}
-			begin += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " +
+			openingSQL += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " +
 				strings.Join(conditions, " AND ") + " AND "
-			end = ")" + end
+			closingSQL = ")" + closingSQL
 		}
-		row, last = alias, h.Relation
+		row, lastTable = alias, h.Relation
 	}
 	if l.Column == "" {
-		return begin + inListSQL("$1::pg_catalog.text", l.List, row) + end, nil
+		return openingSQL + inListSQL("$1::pg_catalog.text", l.List, row) + closingSQL, nil
 	}
-	column := last.Column(l.Column)
+	column := lastTable.Column(l.Column)
 	if column == nil {
-		return "", fmt.Errorf("%s has no column %s", last.Name, l.Column)
+		return "", fmt.Errorf("%s has no column %s", lastTable.Name, l.Column)
 	}
-	equal, err := equalsSubjectSQL(ctx, tx, row, column, subject)
-	if err != nil || equal == "" {
+	equalsSQL, err := equalsSubjectSQL(ctx, tx, row, column, subject)
+	if err != nil || equalsSQL == "" {
 		return "", err
 	}
-	return begin + equal + end, nil
+	return openingSQL + equalsSQL + closingSQL, nil
 }
 
 // keySQL returns the expression of a row's primary key.
@@ -172,9 +172,9 @@ func recursiveStepSQL(h dsar.LinkStep) string {
 	names := strings.Join(columns, ", ")
 	var ways []string
 	for _, o := range h.MadeFrom {
-		products, where := o.DerivedRowsSQL(h.Relation, "t", "s")
+		products, condition := o.DerivedRowsSQL(h.Relation, "t", "s")
 		ways = append(ways, "SELECT "+keySQL("t", h.Relation)+" FROM g JOIN "+h.Relation.Name.SQL()+" AS s ON "+
-			strings.Join(conditions, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+where)
+			strings.Join(conditions, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+condition)
 	}
 	return "SELECT f.* FROM (WITH g (" + names + ") AS MATERIALIZED (SELECT * FROM m) " +
 		strings.Join(ways, " UNION ALL ") + ") AS f"

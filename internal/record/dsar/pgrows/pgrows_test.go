@@ -18,9 +18,8 @@ const (
 	bob = "bbbbbbbb-0000-4000-8000-000000000002"
 )
 
-// Rows by lists, by keys of several columns, by the lifecycle, by categories of columns that exist by key, and by
-// chains of what was made from what, longer than anybody writes them: each row that the policy says to be somebody's is
-// found, and no other is.
+// The report finds each row that the policy assigns to a person, and no other. The rows belong to the person by lists,
+// composite keys, the lifecycle, or categories of columns by key. Others derive from such rows, over long chains.
 func TestEveryRowIsFound(t *testing.T) {
 	var schema, rules, want strings.Builder
 	table := func(name, columns, rows, rule string, keys ...string) {
@@ -35,31 +34,32 @@ func TestEveryRowIsFound(t *testing.T) {
 			fmt.Fprintf(&want, "public.%s: %s\n", name, strings.Join(keys, " "))
 		}
 	}
-	asked := func(subjects string) string { return "rows: [ consent: { " + subjects + ", registry: {} } ]" }
+	consentRule := func(subjects string) string { return "rows: [ consent: { " + subjects + ", registry: {} } ]" }
 	lists := "(1, '{A}'), (2, '{B}'), (3, '{A,B}'), (4, NULL), (5, '{}'), (6, '{B,A,NULL}')"
 	json := `(1, '["A"]'), (2, '["B"]'), (3, '["B", "A"]'), (4, NULL), (5, '[]'), (6, '{"A": "A"}'), (7, '["A ", "a"]'), (8, '["A", 7, null]')`
-	named := strings.NewReplacer("A", ada, "B", bob)
-	table("arrays", "id int PRIMARY KEY, who text[]", named.Replace(lists), asked("subjects: who"), "1", "3", "6")
-	table("uuids", "id int PRIMARY KEY, who uuid[]", named.Replace(lists), asked("subjects: who"), "1", "3", "6")
-	table("documents", "id int PRIMARY KEY, who jsonb", named.Replace(json), asked("subjects: who"), "1", "3", "8")
-	table("texts", "id int PRIMARY KEY, who text", named.Replace(json)+", (9, 'no list'), (10, '"+ada+"')", asked("subjects: who"), "1", "3", "8")
+	withIDs := strings.NewReplacer("A", ada, "B", bob)
+	table("arrays", "id int PRIMARY KEY, who text[]", withIDs.Replace(lists), consentRule("subjects: who"), "1", "3", "6")
+	table("uuids", "id int PRIMARY KEY, who uuid[]", withIDs.Replace(lists), consentRule("subjects: who"), "1", "3", "6")
+	table("documents", "id int PRIMARY KEY, who jsonb", withIDs.Replace(json), consentRule("subjects: who"), "1", "3", "8")
+	table("texts", "id int PRIMARY KEY, who text", withIDs.Replace(json)+", (9, 'no list'), (10, '"+ada+"')", consentRule("subjects: who"), "1", "3", "8")
 
-	// Keys of several columns, of the rows and of what they point to.
+	// Composite keys, of the rows and of the rows that they refer to.
 	table("rooms", "site text, room int, who uuid, PRIMARY KEY (site, room)",
 		fmt.Sprintf("('s', 1, '%s'), ('s', 2, '%s'), ('t', 1, '%[2]s'), ('it''s; \"x\"', 1, '%[1]s')",
-			ada, bob), asked("subject: who"), `it's; "x"|1`, "s|1")
+			ada, bob), consentRule("subject: who"), `it's; "x"|1`, "s|1")
 	table("beds", "site text, room int, bed int, PRIMARY KEY (site, room, bed)",
 		"('s', 1, 1), ('s', 1, 2), ('s', 2, 1), ('t', 1, 1), ('t', 2, 3)", "rows: [ visible: { rooms: { site: site, room: room } } ]", "s|1|1", "s|1|2")
 
-	// By the lifecycle, and by a category of columns that exist by key.
+	// Rows with a lifecycle, and rows with a category on columns that exist by key.
 	table("lives", "id int PRIMARY KEY, who text, at timestamptz",
 		fmt.Sprintf("(1, '%s', now()), (2, '%s', now()), (3, 'anonymous-%[1]s', now())",
 			ada, bob), "rows: [ consent: { subject: who, registry: { since: at } } ], lifecycle: { subject: who, at: at }", "1")
 	table("keyed", "id int PRIMARY KEY, by text, said text", fmt.Sprintf("(1, '%s', 'x'), (2, '%s', 'y')", ada, bob),
 		"rows: open, consent: { subject: by, registry: {} }, columns: { id: allow, said: { category: ESSENTIAL, by_key: { key: [id] } } }", "1")
 
-	// Nine tables, each made from the one before: by a column, a link, a list of keys in capitals.
-	table("made0", "id uuid PRIMARY KEY, who uuid", fmt.Sprintf("('%s', '%[1]s'), ('%s', '%[2]s')", ada, bob), asked("subject: who"), ada)
+	// Nine tables, each derived from the one before: by a column, a link table, or a list of keys in capitals.
+	table("made0", "id uuid PRIMARY KEY, who uuid", fmt.Sprintf("('%s', '%[1]s'), ('%s', '%[2]s')", ada, bob), consentRule("subject: who"),
+		ada)
 	for i := 1; i < 10; i++ {
 		name, before := fmt.Sprintf("made%d", i), fmt.Sprintf("made%d", i-1)
 		switch i % 3 {
@@ -77,7 +77,7 @@ func TestEveryRowIsFound(t *testing.T) {
 		}
 	}
 
-	// Rows made from each other in two ways, a circle among them, and what was made from those.
+	// Rows that derive from each other in two ways, in a circle too, and rows that derive from those.
 	table("parts", "product int, source int",
 		"(2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 6), (8, 7), (9, 8), (13, 12), (14, 15), (15, 14), (15, 9)", "")
 	table("chain", "id int PRIMARY KEY, who uuid, first boolean, sources int[]",
@@ -91,7 +91,7 @@ func TestEveryRowIsFound(t *testing.T) {
 		"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "14", "15")
 	table("ends", "id int PRIMARY KEY, of int", "(1, 10), (2, 13), (3, 11), (4, NULL)", "rows: [ derived: { from: { chain: { id: of } } } ]", "1")
 
-	// The sources are not listed, and their rule is said where something is made from them.
+	// The source table is not listed as such; its rule is in the block of the derived table.
 	table("hidden", "id int PRIMARY KEY, who text", fmt.Sprintf("(1, '%s'), (2, '%s')", ada, bob), "", "1")
 	table("shown", "id int PRIMARY KEY, of int", "(1, 1), (2, 2)",
 		"rows: [ derived: { from: { hidden: { id: of } }, where: [ consent: { subject: who, registry: {} } ] } ]", "1")
@@ -116,10 +116,10 @@ func TestEveryRowIsFound(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	all := strings.Split(strings.TrimSpace(want.String()), "\n")
-	slices.Sort(all)
+	wantLines := strings.Split(strings.TrimSpace(want.String()), "\n")
+	slices.Sort(wantLines)
 	slices.Sort(got)
-	if !slices.Equal(got, all) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(all, "\n"))
+	if !slices.Equal(got, wantLines) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wantLines, "\n"))
 	}
 }

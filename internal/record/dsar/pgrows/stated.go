@@ -23,11 +23,11 @@ func ReadStatedConsents(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTab
 		if condition == "" {
 			continue
 		}
-		column := func(name, as string) string {
+		column := func(name, alias string) string {
 			if name == "" {
-				return "NULL::pg_catalog." + as
+				return "NULL::pg_catalog." + alias
 			}
-			return "r." + catalog.QuoteIdent(name) + "::pg_catalog." + as
+			return "r." + catalog.QuoteIdent(name) + "::pg_catalog." + alias
 		}
 		rows, err := tx.Query(ctx, "SELECT COALESCE("+column(t.StatusColumn,
 			"text")+", 'NULL'), COALESCE("+column(t.GranteeColumn, "text")+
