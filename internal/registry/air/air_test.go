@@ -114,7 +114,7 @@ func TestExample2IntensiveInteraction(t *testing.T) {
 	c.want(0, 1, 20)
 }
 
-// "19 messages, wait 40 minutes, 19 more = NO TRIGGER", and Example 1: twice 19 messages in 10 minutes cause no reminder.
+// "19 messages, wait 40 minutes, 19 more = NO TRIGGER", and Example 1: twice 19 messages in 10 minutes: no reminder.
 // seeds/001:255-259, 342-348.
 func TestExample1HealthySpread(t *testing.T) {
 	c := talk(t, Config{})
