@@ -65,8 +65,8 @@ func TestAdviceToMaterialize(t *testing.T) {
 			}
 		})
 	}
-	writtenName := derivedHead + "  memories: { rows: [ " + consent + " ], write: { commands: [update], columns: [body] } }\n"
-	doc, err := policy.Parse("p.yaml", []byte(writtenName))
+	writablePolicy := derivedHead + "  memories: { rows: [ " + consent + " ], write: { commands: [update], columns: [body] } }\n"
+	doc, err := policy.Parse("p.yaml", []byte(writablePolicy))
 	if err != nil {
 		t.Fatal(err)
 	}

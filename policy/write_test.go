@@ -17,9 +17,9 @@ func writableSnapshot() *catalog.Snapshot {
 	columns := func(list string) []catalog.Column {
 		var out []catalog.Column
 		for _, c := range strings.Split(list, ", ") {
-			baseType := strings.TrimRight(c, "!=#*@")
-			name, sqlType, _ := strings.Cut(baseType, " ")
-			flags := c[len(baseType):]
+			definition := strings.TrimRight(c, "!=#*@")
+			name, sqlType, _ := strings.Cut(definition, " ")
+			flags := c[len(definition):]
 			column := catalog.Column{Name: name, Type: sqlType, NotNull: strings.Contains(flags, "!"), Generated: strings.Contains(flags, "*")}
 			if strings.ContainsAny(flags, "=#") {
 				column.Default = "gen_random_uuid()"

@@ -69,12 +69,12 @@ func (c wrongCase) write(t *testing.T) string {
 	path := ""
 	for _, f := range c.files {
 		name, text := f[0], f[1]
-		if baseType, ok := strings.CutSuffix(name, " escaped"); ok {
+		if unescapedName, ok := strings.CutSuffix(name, " escaped"); ok {
 			unquoted, err := strconv.Unquote(`"` + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), `"`, `\"`) + `"`)
 			if err != nil {
 				t.Fatal(err)
 			}
-			name, text = baseType, unquoted
+			name, text = unescapedName, unquoted
 		}
 		path = filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

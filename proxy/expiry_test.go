@@ -338,7 +338,7 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 				if isExtended {
 					resetMessages = executions(resetSQL)
 				}
-				for name, after := range map[string][]pgx3.FrontendMessage{
+				for name, afterReset := range map[string][]pgx3.FrontendMessage{
 					"a group": executions(sealedTableQuery), "two": executions("SELECT 1 AS n", sealedTableQuery), "a Query": {
 						q(sealedTableQuery)}, "two Queries": {q("SELECT 1 AS n"), q(sealedTableQuery)}, "what is prepared": {bi("", "w"), ex("", 0)},
 					"what is prepared, described": {
@@ -353,7 +353,7 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 						client.play(t, []round{upToReady(1, q("BEGIN"))})
 						end = []pgx3.FrontendMessage{sy, q("ROLLBACK"), q(sealedTableQuery), q("the end")}
 					}
-					client.send(t, slices.Concat(resetMessages, gapMessages, after, end)...)
+					client.send(t, slices.Concat(resetMessages, gapMessages, afterReset, end)...)
 					lastLine := ""
 					for isFinished := false; !isFinished; {
 						m, err := client.frontend.Receive()

@@ -211,8 +211,8 @@ func TestSlowHeaders(t *testing.T) {
 	}
 	// A header that arrives byte by byte is accepted in the end.
 	lastConn := slowConns[len(slowConns)-1]
-	remainingBytes := iotest.OneByteReader(strings.NewReader(line[6*(len(slowConns)-1):]))
-	if _, err := io.Copy(lastConn, remainingBytes); err != nil {
+	slowReader := iotest.OneByteReader(strings.NewReader(line[6*(len(slowConns)-1):]))
+	if _, err := io.Copy(lastConn, slowReader); err != nil {
 		t.Fatal(err)
 	}
 	if conn := p.loginOver(t, lastConn); conn == nil || p.lastDecider().info.RemoteAddr != "127.0.0.9:4711" {

@@ -350,7 +350,7 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 func snapshotConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 	const show = "SELECT (SELECT max(n) FROM mark) FROM generate_series(1, 4)"
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
-	const byDefault = "SET default_transaction_isolation = 'repeatable read'"
+	const setDefaultLevel = "SET default_transaction_isolation = 'repeatable read'"
 	var pendingTexts []string
 	text := func() (nextText string) {
 		if len(pendingTexts) > 0 && r.IntN(5) > 0 {
@@ -359,8 +359,8 @@ func snapshotConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 		}
 		if r.IntN(3) > 0 { // continue an open cursor or portal
 			pendingTexts = [][]string{
-				{byDefault, "BEGIN", show, show, "ROLLBACK", "BEGIN; " + show, show}, {
-					byDefault, "BEGIN; RESET ALL", "ROLLBACK", "BEGIN", show, show}, {byDefault, "DISCARD ALL", byDefault, "BEGIN; " + show, show},
+				{setDefaultLevel, "BEGIN", show, show, "ROLLBACK", "BEGIN; " + show, show}, {
+					setDefaultLevel, "BEGIN; RESET ALL", "ROLLBACK", "BEGIN", show, show}, {setDefaultLevel, "DISCARD ALL", setDefaultLevel, "BEGIN; " + show, show},
 				{"BEGIN ISOLATION LEVEL REPEATABLE READ", show, "SAVEPOINT s", show, "ROLLBACK TO s", show}, {
 					"BEGIN", "DECLARE k CURSOR FOR " + show, "FETCH 1 FROM k", "FETCH 1 FROM k"},
 				{"DECLARE k CURSOR WITH HOLD FOR " + show, "FETCH 1 FROM k", "BEGIN", "FETCH 1 FROM k"}, {

@@ -9,7 +9,7 @@ import (
 // A function in FROM takes the signed path if it makes a text search query, as it does in an expression.
 func TestSearchesInFrom(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, `ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)`)
-	for sql, signedPath := range map[string]bool{
+	for sql, isSigned := range map[string]bool{
 		"SELECT id, ts_rank(found, q) AS rank FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY rank DESC, id LIMIT 5": true,
 		"SELECT id FROM memories m CROSS JOIN websearch_to_tsquery('lake -storm') AS q WHERE m.found @@ q":                                         true,
 		"SELECT id FROM memories m JOIN to_tsquery('english', 'a & b') AS s (q) ON m.found @@ s.q":                                                 true,
@@ -38,7 +38,7 @@ func TestSearchesInFrom(t *testing.T) {
 		switch {
 		case refusal != nil:
 			t.Errorf("%s: %v", sql, refusal)
-		case (result.Path == verdict.PathSigned) != signedPath:
+		case (result.Path == verdict.PathSigned) != isSigned:
 			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
 		}
 	}
@@ -50,11 +50,11 @@ func TestJoinUsingOfTwoTypesIsNotLeakSafe(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode,
 		"ALTER TABLE memories ADD at date, ADD on_day date, ADD n integer, ADD size numeric; ALTER TABLE people "+
 			"ADD at timestamp, ADD on_day date, ADD n bigint, ADD size float8")
-	for column, signedPath := range map[string]bool{"at": false, "on_day": true, "n": true, "size": false} {
+	for column, isSigned := range map[string]bool{"at": false, "on_day": true, "n": true, "size": false} {
 		for _, join := range []string{"JOIN", "LEFT JOIN", "FULL JOIN"} {
 			sql := "SELECT m.id FROM memories m " + join + " people p USING (" + column + ") WHERE " + column + " IS NOT NULL"
 			result, refusal := r.Rewrite(sql, false)
-			if refusal != nil || (result.Path == verdict.PathSigned) != signedPath {
+			if refusal != nil || (result.Path == verdict.PathSigned) != isSigned {
 				t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 			}
 		}

@@ -113,14 +113,14 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		cases["SELECT "+call+" OVER (PARTITION BY f ORDER BY n) FROM memories"] = true
 		cases["SELECT "+call+" OVER (PARTITION BY f) FROM memories"] = false
 	}
-	for sql, signedPath := range cases {
+	for sql, isSigned := range cases {
 		result, refusal := r.Rewrite(sql, false)
 		switch {
-		case refusal != nil && signedPath:
+		case refusal != nil && isSigned:
 			t.Errorf("%s: %v", sql, refusal)
-		case refusal == nil && (result.Path == verdict.PathSigned) != signedPath:
+		case refusal == nil && (result.Path == verdict.PathSigned) != isSigned:
 			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
-		case signedPath:
+		case isSigned:
 			checkQualified(t, sql, result.Text)
 		}
 	}
@@ -179,7 +179,7 @@ func TestOutputsAreValues(t *testing.T) {
 func TestLongOutputs(t *testing.T) {
 	tier.All(t)
 	r := rewriter(t, AlwaysSignedMode)
-	for sql, signedPath := range map[string]bool{
+	for sql, isSigned := range map[string]bool{
 		"SELECT " + strings.TrimSuffix(strings.Repeat("title, ", 1200), ", ") + " FROM memories":              true,
 		"SELECT " + strings.TrimSuffix(strings.Repeat("md5(title), ", 100), ", ") + " FROM memories":          true,
 		"SELECT title" + strings.Repeat(" || title", 400) + " FROM memories":                                  true,
@@ -188,7 +188,7 @@ func TestLongOutputs(t *testing.T) {
 		"SELECT " + strings.TrimSuffix(strings.Repeat("md5(title), ", 1200), ", ") + " FROM memories LIMIT 3": false,
 	} {
 		result, refusal := r.Rewrite(sql, false)
-		if refusal != nil || (result.Path == verdict.PathSigned) != signedPath {
+		if refusal != nil || (result.Path == verdict.PathSigned) != isSigned {
 			t.Errorf("%.60s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 		}
 	}

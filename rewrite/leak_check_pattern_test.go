@@ -41,10 +41,10 @@ func TestPatternsOfParts(t *testing.T) {
 		for _, operator := range []string{"LIKE", "NOT ILIKE"} {
 			sql := "SELECT id FROM memories WHERE title " + operator + " " + pattern
 			result, refusal := r.Rewrite(sql, true)
-			switch signedPath := refusal == nil && result.Path == verdict.PathSigned; {
-			case signedPath != (want != nil):
+			switch isSigned := refusal == nil && result.Path == verdict.PathSigned; {
+			case isSigned != (want != nil):
 				t.Errorf("%.200s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
-			case signedPath && fmt.Sprint(result.Forms) != fmt.Sprint(want):
+			case isSigned && fmt.Sprint(result.Forms) != fmt.Sprint(want):
 				t.Errorf("%.200s: forms %v, want %v", sql, result.Forms, want)
 			}
 		}

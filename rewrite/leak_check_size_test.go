@@ -76,7 +76,7 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 // search to the front, the parameter must be beside operands of one type only.
 func TestConditionsAfterTheSearchKeepParameterTypes(t *testing.T) {
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD f4 float4, ADD found tsvector")
-	for sql, found := range map[string]bool{
+	for sql, isAboveFence := range map[string]bool{
 		"SELECT id FROM memories WHERE n > $1 AND n % 2 = 1 AND ":              true,
 		"SELECT i8 = $1 FROM memories WHERE i8 > $1 AND n % 2 = 1 AND ":        true,
 		"SELECT n = $1 FROM memories WHERE i8 > $1 AND n % 2 = 1 AND ":         false,
@@ -86,7 +86,7 @@ func TestConditionsAfterTheSearchKeepParameterTypes(t *testing.T) {
 		"SELECT title = $1 FROM memories WHERE title > $1 AND n % 2 = 1 AND ":  true,
 	} {
 		result, refusal := r.Rewrite(sql+" found @@ 'b'::tsquery", true)
-		if refusal != nil || (result.AboveFenceReason != "") != found {
+		if refusal != nil || (result.AboveFenceReason != "") != isAboveFence {
 			t.Errorf("%s: above %q, %q, %v", sql, result.AboveFenceReason, result.RowSecurityReason, refusal)
 		}
 	}

@@ -57,9 +57,9 @@ func TestPathReasons(t *testing.T) {
 			}
 			continue
 		}
-		signedPath := result.Path == verdict.PathSigned
-		if signedPath != (reason == "") || !strings.Contains(result.RowSecurityReason, reason) || signedPath != result.NeedsSignature ||
-			signedPath != strings.Contains(result.Text, "pgconsent_signed.visible_") {
+		isSigned := result.Path == verdict.PathSigned
+		if isSigned != (reason == "") || !strings.Contains(result.RowSecurityReason, reason) || isSigned != result.NeedsSignature ||
+			isSigned != strings.Contains(result.Text, "pgconsent_signed.visible_") {
 			t.Errorf("%s: path %s, %q\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
@@ -79,7 +79,7 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	title.Virtual = true
 	defer func() { title.Virtual = false }()
 	r := New(fixture.snap, fixture.pol, AlwaysSignedMode)
-	for sql, signedPath := range map[string]bool{
+	for sql, isSigned := range map[string]bool{
 		"SELECT count(*) FROM memories":                                                              true,
 		"SELECT id, body FROM memories WHERE body LIKE 'a%'":                                         true,
 		"SELECT p.name AS title FROM people p JOIN memories m ON m.body = p.name ORDER BY title":     false, // title may mean the alias or the virtual column
@@ -96,7 +96,7 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 		"SELECT name FROM people AS p WHERE EXISTS (SELECT FROM memories AS m WHERE title = p.name)": false,
 	} {
 		result, refusal := r.Rewrite(sql, false)
-		if refusal != nil || (result.Path == verdict.PathSigned) != signedPath {
+		if refusal != nil || (result.Path == verdict.PathSigned) != isSigned {
 			t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 		}
 	}
@@ -106,7 +106,7 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 // hidden row. A text that names a masked column does not take the signed path.
 func TestSignedPathIsNotForMasks(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
-	for sql, signedPath := range map[string]bool{
+	for sql, isSigned := range map[string]bool{
 		"SELECT count(*) FROM patients": true,
 		"SELECT p.id FROM patients p JOIN notes n ON n.id = p.id WHERE p.id > 5 ORDER BY p.id": true,
 		"SELECT body FROM notes WHERE EXISTS (SELECT FROM patients p WHERE p.id = notes.id)":   true,
@@ -121,7 +121,7 @@ func TestSignedPathIsNotForMasks(t *testing.T) {
 		"SELECT count(*) FROM patients, pages WHERE site = 'a'":                                     false,
 	} {
 		result, refusal := r.Rewrite(sql, false)
-		if refusal != nil || (result.Path == verdict.PathSigned) != signedPath {
+		if refusal != nil || (result.Path == verdict.PathSigned) != isSigned {
 			t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 		}
 	}
@@ -186,7 +186,7 @@ func TestSignedPathIsForViews(t *testing.T) {
 		CREATE OR REPLACE VIEW shares AS SELECT m.id, m.title, length(m.title) AS share FROM memories m WHERE m.title LIKE 'a%';
 		CREATE OR REPLACE VIEW lowest AS SELECT s.share AS id, s.title AS body FROM shares s JOIN notes n ON n.body = s.title;
 		CREATE OR REPLACE VIEW bodies AS SELECT count(*)::int AS id, max(title) AS body FROM memories`)
-	for sql, signedPath := range map[string]bool{
+	for sql, isSigned := range map[string]bool{
 		"SELECT title FROM shares WHERE title LIKE '%lake%'":                           true,
 		"SELECT s.* FROM shares AS s":                                                  true,
 		"SELECT body FROM lowest":                                                      true,
@@ -199,7 +199,7 @@ func TestSignedPathIsForViews(t *testing.T) {
 		"SELECT * FROM hosted":                                                         true, // the join uses a part of a key
 	} {
 		result, refusal := r.Rewrite(sql, false)
-		if refusal != nil || (result.Path == verdict.PathSigned) != signedPath || signedPath != strings.Contains(result.Text, "pgconsent_signed.visible_public_") {
+		if refusal != nil || (result.Path == verdict.PathSigned) != isSigned || isSigned != strings.Contains(result.Text, "pgconsent_signed.visible_public_") {
 			t.Errorf("%s: %v, path %s, %q\n%s", sql, refusal, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
@@ -313,7 +313,7 @@ func TestSignedPathTakesPlainTexts(t *testing.T) {
 				}
 				continue
 			}
-			if signedPath := result.Path == verdict.PathSigned; signedPath != side.isSigned || !signedPath && c.reason != "*" &&
+			if isSigned := result.Path == verdict.PathSigned; isSigned != side.isSigned || !isSigned && c.reason != "*" &&
 				!strings.Contains(result.RowSecurityReason, c.reason) {
 				t.Errorf("%s: path %s, %q, want %q", side.sql, result.Path, result.RowSecurityReason, c.reason)
 			}
@@ -422,11 +422,11 @@ func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 // long as the types differ.
 func TestSignedPathIsForAggregatesOfManyNames(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "CREATE EXTENSION citext")
-	for sql, signedPath := range map[string]bool{
+	for sql, isSigned := range map[string]bool{
 		"SELECT max(title), min(occurred_at) FROM memories": true, "SELECT max('x') FROM memories": false,
 		"SELECT min(NULL) FROM memories": false, "SELECT max($1) FROM memories": false,
 	} {
-		if result, refusal := r.Rewrite(sql, false); refusal != nil || signedPath != (result.Path == verdict.PathSigned) {
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || isSigned != (result.Path == verdict.PathSigned) {
 			t.Errorf("%s: path %s, %q, %v", sql, result.Path, result.RowSecurityReason, refusal)
 		}
 	}

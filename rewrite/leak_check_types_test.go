@@ -13,7 +13,7 @@ func TestSignedPathIsForEverydayTypes(t *testing.T) {
 	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, " +
 		"ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[], ADD found tsvector"
 	r, _ := altered(t, AlwaysSignedMode, "CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION ltree; CREATE EXTENSION hstore; "+columns)
-	for condition, signedPath := range map[string]bool{
+	for condition, isSigned := range map[string]bool{
 		"mail = 'a@b' AND mail IN ('a', 'b') AND mail ILIKE '%x%'":                                     true,
 		"tags && ARRAY['a', 'b'] AND tags @> ARRAY['a']::text[] AND old @> '{a}' AND 'x' = ANY (tags)": true,
 		"tags && $1":                  true,
@@ -59,9 +59,9 @@ func TestSignedPathIsForEverydayTypes(t *testing.T) {
 	} {
 		result, refusal := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
 		switch {
-		case refusal != nil && signedPath:
+		case refusal != nil && isSigned:
 			t.Errorf("%s: %v", condition, refusal)
-		case refusal == nil && (result.Path == verdict.PathSigned) != signedPath:
+		case refusal == nil && (result.Path == verdict.PathSigned) != isSigned:
 			t.Errorf("%s: %s: %s", condition, result.Path, result.RowSecurityReason)
 		}
 	}
@@ -83,17 +83,17 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 		CREATE DOMAIN doc AS jsonb CHECK (jsonb_typeof(VALUE) = 'object'); CREATE DOMAIN nordic AS text COLLATE "en-x-icu";
 		ALTER TABLE memories ADD mail email, ADD work work_email, ADD price amount, ADD name label DEFAULT 'a',
 		ADD tags labels, ADD n number, ADD data doc, ADD place nordic;`
-	checkPath := func(r *Rewriter, condition string, signedPath bool) {
+	checkPath := func(r *Rewriter, condition string, isSigned bool) {
 		t.Helper()
 		result, refusal := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
-		if refusal != nil && signedPath {
+		if refusal != nil && isSigned {
 			t.Errorf("%s: %v", condition, refusal)
-		} else if refusal == nil && (result.Path == verdict.PathSigned) != signedPath {
+		} else if refusal == nil && (result.Path == verdict.PathSigned) != isSigned {
 			t.Errorf("%s: %s: %s", condition, result.Path, result.RowSecurityReason)
 		}
 	}
 	r, _ := altered(t, AlwaysSignedMode, domains)
-	for condition, signedPath := range map[string]bool{
+	for condition, isSigned := range map[string]bool{
 		"mail = 'a@b' AND mail IN ('a', 'b') AND mail ILIKE '%x%' AND work = $1 AND mail <> work": true,
 		"price > 10 AND price BETWEEN 1 AND 2.5 AND price = ANY (ARRAY[1, 2])":                    true,
 		"name LIKE 'a%' AND lower(name) = 'a' AND name % 'b' AND COALESCE(name, 'x') = title":     true,
@@ -107,7 +107,7 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 		"name::amount > 1":  false,
 		"mail = title":      false,
 	} {
-		checkPath(r, condition, signedPath)
+		checkPath(r, condition, isSigned)
 	}
 	for regexp, conditions := range map[string][]string{
 		"CREATE FUNCTION same(label, text) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR % (LEFTARG " +
@@ -129,7 +129,7 @@ func TestSignedPathTakesTextsOfORMs(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode,
 		`CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open');
 			ALTER TABLE memories ADD at stage, ADD odd "Odd Stage", ADD mail citext, ADD tags text[], ADD names varchar(50)[], ADD found tsvector`)
-	for sql, signedPath := range map[string]bool{
+	for sql, isSigned := range map[string]bool{
 		"SELECT id FROM memories WHERE at = 'open'::stage AND body ILIKE '%x%'":                               true,
 		"SELECT id FROM memories WHERE at = CAST('open' AS stage) AND odd = 'open'::\"Odd Stage\"":            true,
 		"SELECT id FROM memories WHERE at = $1::stage AND body ILIKE $2::varchar LIMIT $3::integer":           true,
@@ -159,9 +159,9 @@ func TestSignedPathTakesTextsOfORMs(t *testing.T) {
 	} {
 		result, refusal := r.Rewrite(sql, false)
 		switch {
-		case refusal != nil && signedPath:
+		case refusal != nil && isSigned:
 			t.Errorf("%s: %v", sql, refusal)
-		case refusal == nil && (result.Path == verdict.PathSigned) != signedPath:
+		case refusal == nil && (result.Path == verdict.PathSigned) != isSigned:
 			t.Errorf("%s: %s: %s\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}

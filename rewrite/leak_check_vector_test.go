@@ -25,7 +25,7 @@ func TestIndexedVectors(t *testing.T) {
 		CREATE INDEX ON patients USING gin (to_tsvector('simple', name));
 		ALTER TABLE memories ADD lang regconfig; CREATE INDEX ON memories USING gin (to_tsvector(lang, body))`)
 	const query = " @@ plainto_tsquery('english', 'lake')"
-	for sql, signedPath := range map[string]bool{
+	for sql, isSigned := range map[string]bool{
 		"SELECT id FROM memories WHERE to_tsvector('english', title)" + query:                                                                         true,
 		"SELECT id FROM memories m WHERE pg_catalog.to_tsvector('english'::regconfig, m.title::text)" + query:                                         true,
 		"SELECT count(*) FROM memories WHERE NOT to_tsvector('english', title)" + query:                                                               true,
@@ -100,11 +100,11 @@ func TestIndexedVectors(t *testing.T) {
 	} {
 		result, refusal := r.Rewrite(sql, false)
 		switch {
-		case refusal != nil && (signedPath || !strings.Contains(sql, "$1")):
+		case refusal != nil && (isSigned || !strings.Contains(sql, "$1")):
 			t.Errorf("%s: %v", sql, refusal)
-		case refusal == nil && (result.Path == verdict.PathSigned) != signedPath:
+		case refusal == nil && (result.Path == verdict.PathSigned) != isSigned:
 			t.Errorf("%s: path %s, %q", sql, result.Path, result.RowSecurityReason)
-		case refusal == nil && signedPath:
+		case refusal == nil && isSigned:
 			if _, err := conn.Prepare(t.Context(), "", strings.ReplaceAll(sql, "pgconsent_signed.visible_public_", "public.")); err != nil {
 				t.Errorf("%s: %v", sql, err)
 			}

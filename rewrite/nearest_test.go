@@ -67,9 +67,9 @@ func TestExactTwin(t *testing.T) {
 		}
 		// An error position in the search maps to that position of the client's statement. A position in the second
 		// form maps to the statement's beginning.
-		tokenIndex := strings.Index(got, search) + len("SELECT ") + 1
-		if want := len(head) + len("SELECT ") + 1; position(tokenIndex) != want {
-			t.Errorf("%s: position %d, want %d", text, position(tokenIndex), want)
+		searchPosition := strings.Index(got, search) + len("SELECT ") + 1
+		if want := len(head) + len("SELECT ") + 1; position(searchPosition) != want {
+			t.Errorf("%s: position %d, want %d", text, position(searchPosition), want)
 		}
 		if textLength := len([]rune(got)); position(textLength) != len(head)+1 || position(0) != 0 {
 			t.Errorf("%s: the end is at %d", text, position(textLength))

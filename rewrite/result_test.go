@@ -242,8 +242,8 @@ func TestPositionOfServerErrors(t *testing.T) {
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
-		tokenIndex := len([]rune(result.Text[:strings.Index(result.Text, "nothing")])) + 1
-		if got, want := result.Position(tokenIndex), len([]rune(sql[:strings.Index(sql, "nothing")]))+1; got != want {
+		errorPosition := len([]rune(result.Text[:strings.Index(result.Text, "nothing")])) + 1
+		if got, want := result.Position(errorPosition), len([]rune(sql[:strings.Index(sql, "nothing")]))+1; got != want {
 			t.Errorf("%s: %d, want %d", sql, got, want)
 		}
 	}

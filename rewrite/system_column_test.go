@@ -69,12 +69,12 @@ func TestXminOfCatalogs(t *testing.T) {
 // elsewhere it is refused.
 func TestTransactionNumberOfAStandby(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
-	const standIn = "(NULL::pg_catalog.int8)"
+	const replacement = "(NULL::pg_catalog.int8)"
 	for _, sql := range []string{
 		"SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE txid_current() END",
 		"SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL ELSE (pg_catalog.txid_current() % 4294967296)::varchar::bigint END AS n",
 	} {
-		if result, refusal := r.Rewrite(sql, false); refusal != nil || !strings.Contains(result.Text, standIn) {
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || !strings.Contains(result.Text, replacement) {
 			t.Errorf("%s: %v, %v", sql, result, refusal)
 		}
 	}

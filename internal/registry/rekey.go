@@ -60,9 +60,9 @@ func wrapPrefix(kid int32) []byte { return binary.BigEndian.AppendUint32(nil, ui
 // rekeyBatch is the number of people or records that one transaction changes.
 const rekeyBatch = 500
 
-// Rekey wraps every person's key with the newest key, gives every record that another key has signed a code under it,
-// and signs the anchor with it. It verifies the registry first, so that it does not sign an altered one. If it is
-// interrupted, the next call continues. Other processes may write and erase meanwhile.
+// Rekey wraps every person's key with the newest key, and signs with it the anchor and every record that another key
+// has signed. It verifies the registry first, so that it does not sign an altered one. If it is interrupted, the next
+// call continues. Other processes may write and erase meanwhile.
 func (r *Registry) Rekey(ctx context.Context, progress func(done, total int)) error {
 	report, err := r.Verify(ctx)
 	if err != nil {

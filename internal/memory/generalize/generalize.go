@@ -37,7 +37,7 @@ type Input struct {
 	CorpusSize    int
 }
 
-// Level is how much a finding weighs.
+// Level is the severity of a finding.
 type Level string
 
 // The levels of findings.

@@ -181,21 +181,21 @@ func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 }
 
 // storeForMemory finds the store of a new memory that does not name it: the store of the context, or the caller's own.
-func (s *callerSession) storeForMemory(ctx context.Context, inContext string) (string, error) {
+func (s *callerSession) storeForMemory(ctx context.Context, contextID string) (string, error) {
 	const hint = "Say which with --store."
 	var found []string
-	if inContext == "" && s.section.ContextSetting != "" { // The connection may be in a context.
+	if contextID == "" && s.section.ContextSetting != "" { // The connection may be in a context.
 		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.section.ContextSetting)+
-			", true)").Scan(&inContext); err != nil {
-			inContext = ""
+			", true)").Scan(&contextID); err != nil {
+			contextID = ""
 			var pg *pgconn.PgError
 			if errors.As(err, &pg) {
 				return "", translateDatabaseError(err)
 			}
 		}
 	}
-	if inContext != "" && s.section.Contexts != nil {
-		contexts, err := s.readContexts(ctx, inContext)
+	if contextID != "" && s.section.Contexts != nil {
+		contexts, err := s.readContexts(ctx, contextID)
 		if err != nil {
 			return "", err
 		}

@@ -82,21 +82,21 @@ func TestAnchor(t *testing.T) {
 	}
 
 	// Verification also accepts a head that somebody wrote down, and rejects an invented one.
-	writtenHeads := filepath.Join(dir, "written-down")
+	headsFile := filepath.Join(dir, "written-down")
 	note := fmt.Sprintf("# kept elsewhere\n%d %s\n", 9, heads(t, cfg.AnchorFile, key)[0].Hash)
-	if err := os.WriteFile(writtenHeads, []byte(note), 0o600); err != nil {
+	if err := os.WriteFile(headsFile, []byte(note), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if report, err := (VerifyOptions{Heads: heads(t, writtenHeads, Key{})}).Walk(cfg.Dir, nil); err != nil || report.AnchoredRecord != 9 {
+	if report, err := (VerifyOptions{Heads: heads(t, headsFile, Key{})}).Walk(cfg.Dir, nil); err != nil || report.AnchoredRecord != 9 {
 		t.Errorf("a head that was written down: %+v, %v", report, err)
 	}
 	if _, err := ReadAnchor(cfg.AnchorFile, testKey(t, 'x')); err == nil {
 		t.Error("an anchor is taken that was made with another key")
 	}
-	if err := os.WriteFile(writtenHeads, []byte("not a head\n"), 0o600); err != nil {
+	if err := os.WriteFile(headsFile, []byte("not a head\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadAnchor(writtenHeads, key); err == nil {
+	if _, err := ReadAnchor(headsFile, key); err == nil {
 		t.Error("a file that is no anchor is taken for one")
 	}
 

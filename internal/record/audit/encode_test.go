@@ -87,7 +87,7 @@ func TestEncodesAsJSON(t *testing.T) {
 	})
 }
 
-// The same for each odd text and each single character, before and after another text.
+// Each odd text and each single character, before and after another text, is encoded as encoding/json encodes it.
 func TestEncodesTextAsJSON(t *testing.T) {
 	checkText := func(s string) {
 		t.Helper()

@@ -13,7 +13,7 @@ type Calls struct {
 	List   []InterfaceCall `json:"list"`     // the calls, oldest first
 }
 
-// InterfaceCall is one call.
+// InterfaceCall is one call by HTTP, MCP or a console that concerned the data subject, as the audit log records it.
 type InterfaceCall struct {
 	At        time.Time `json:"at"`
 	Face      string    `json:"face"`

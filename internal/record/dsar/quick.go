@@ -52,7 +52,8 @@ func splitDecision(l auditLine) (r decisionRecord, tables []string, ok bool) {
 			return r, nil, false
 		}
 	}
-	// contracts have verdicts, too: only if no verdict in the line is deny is the decision certainly allow
+	// The records of contracts have verdicts, too. So the decision is certainly "allow" only if the line has no verdict
+	// "deny".
 	if bytes.Contains(b, []byte(`"verdict":"deny"`)) || !bytes.Contains(b, allowedVerdict) {
 		return r, nil, false
 	}

@@ -80,7 +80,7 @@ func TestOneMessageAMinute(t *testing.T) {
 	c.want(1, 0, 31)
 }
 
-// :250, :251: the reminder comes when 30 minutes have passed from the session's start to the current message.
+// The reminder comes when 30 minutes have passed from the session's start to the current message.
 // seeds/001:249-253.
 func TestTimeThreshold(t *testing.T) {
 	c := talk(t, Config{})
@@ -91,7 +91,7 @@ func TestTimeThreshold(t *testing.T) {
 	c.want(1, 0, 3)
 }
 
-// :252, :283, :284, :286: after more than 30 idle minutes a new session begins; after exactly 30 it does not.
+// After more than 30 idle minutes a new session begins; after exactly 30 it does not.
 // seeds/001:249-253, 282-287.
 func TestSessionReset(t *testing.T) {
 	c := talk(t, Config{})
@@ -106,7 +106,7 @@ func TestSessionReset(t *testing.T) {
 	c.want(1, 0, 2)
 }
 
-// :258 "20 messages in 5 minutes = TRIGGER", :350-354 Example 2: at message 20.
+// "20 messages in 5 minutes = TRIGGER", and Example 2: the reminder comes with message 20.
 // seeds/001:255-259, 350-354.
 func TestExample2IntensiveInteraction(t *testing.T) {
 	c := talk(t, Config{})
@@ -114,7 +114,7 @@ func TestExample2IntensiveInteraction(t *testing.T) {
 	c.want(0, 1, 20)
 }
 
-// :259 "19 messages, wait 40 minutes, 19 more = NO TRIGGER", :342-348 Example 1: 19 messages in 10 minutes, twice.
+// "19 messages, wait 40 minutes, 19 more = NO TRIGGER", and Example 1: twice 19 messages in 10 minutes: no reminder.
 // seeds/001:255-259, 342-348.
 func TestExample1HealthySpread(t *testing.T) {
 	c := talk(t, Config{})
@@ -127,7 +127,7 @@ func TestExample1HealthySpread(t *testing.T) {
 	}
 }
 
-// :356-360 Example 3: one message every 2 minutes for 30 minutes; the reminder comes with the message at minute 30.
+// Example 3: one message every 2 minutes for 30 minutes; the reminder comes with the message at minute 30.
 // seeds/001:356-360.
 func TestExample3ContinuousInteraction(t *testing.T) {
 	c := talk(t, Config{})
@@ -141,7 +141,7 @@ func TestExample3ContinuousInteraction(t *testing.T) {
 	}
 }
 
-// :362-367 Example 4: one message every 6 minutes for 2 hours; the reminder comes once, at 30 minutes.
+// Example 4: one message every 6 minutes for 2 hours; the reminder comes once, at 30 minutes.
 // seeds/001:362-367.
 func TestExample4SpreadOutMessages(t *testing.T) {
 	c := talk(t, Config{})
@@ -152,7 +152,7 @@ func TestExample4SpreadOutMessages(t *testing.T) {
 	}
 }
 
-// :256, :257: the reminder comes at 20 messages within the last 30 minutes; older messages do not count.
+// The reminder comes at 20 messages within the last 30 minutes; older messages do not count.
 // seeds/001:255-259.
 func TestSlidingWindow(t *testing.T) {
 	longReminderConfig := Config{ReminderAfter: 10 * time.Hour}
@@ -168,8 +168,8 @@ func TestSlidingWindow(t *testing.T) {
 	c.want(0, 1, 21)
 }
 
-// :293: the reminder comes once in a session; :285-286: in the next session it comes again.
-// seeds/001:289-293.
+// The reminder comes once in a session. In the next session it comes again.
+// seeds/001:285-286, 289-293.
 func TestReminderOncePerSession(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(100, 10*time.Second)
@@ -179,7 +179,7 @@ func TestReminderOncePerSession(t *testing.T) {
 	c.want(0, 2, 20, 120)
 }
 
-// :261-278: the reminder's text, with the session's duration and number of messages.
+// The reminder's text is that of the source, with the session's duration and number of messages.
 // seeds/001:261-278.
 func TestReminderContent(t *testing.T) {
 	c := talk(t, Config{})
@@ -208,7 +208,7 @@ func TestReminderConfigured(t *testing.T) {
 	}
 }
 
-// :243-245, :295-299: the kind of a channel follows from its id, unless the caller gives it.
+// The kind of a channel follows from its id, unless the caller gives it.
 // seeds/001:242-245, 295-299, 407-411.
 func TestChannelTypes(t *testing.T) {
 	for channel, want := range map[string]string{
@@ -237,8 +237,8 @@ func TestChannelTypes(t *testing.T) {
 	}
 }
 
-// :287, :390: a session is removed after an hour without messages, even if no other message arrives.
-// seeds/001:282-287, 378-383.
+// A session is removed after an hour without messages, even if no other message arrives.
+// seeds/001:282-287, 378-383, 390.
 func TestCleanup(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(5, time.Minute)
@@ -257,8 +257,8 @@ func TestCleanup(t *testing.T) {
 	}
 }
 
-// :290-293 the state of a session; :380 end_session, :382 get_session_info.
-// seeds/001:378-383.
+// Session returns the state of a session (get_session_info), and EndSession ends it (end_session).
+// seeds/001:290-293, 378-383.
 func TestSessionInfoAndEnd(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(3, time.Minute)
@@ -282,7 +282,7 @@ func TestSessionInfoAndEnd(t *testing.T) {
 	}
 }
 
-// :333-338: the counters; a reminder counts for one trigger only, and time comes first.
+// The counters of reminders: each reminder counts for one trigger only, for the time if both apply.
 // seeds/001:330-338, 378-383.
 func TestCounts(t *testing.T) {
 	c := talk(t, Config{MaxMessages: 2, ReminderAfter: time.Minute})
@@ -298,7 +298,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// :405, :409: each user and channel has sessions of its own. Messages are not added up over channels, users, databases
+// Each user and channel has separate sessions. Messages are not added up over channels, users, databases
 // or callers that record them.
 // seeds/001:401-405, 407-411.
 func TestSessionsAreSeparate(t *testing.T) {

@@ -175,7 +175,7 @@ func (t *Tracker) Session(now time.Time, k SessionKey) (Session, bool) {
 	d := t.digestOf(k)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.advanceClock(now)
+	trackerTime := t.advanceClock(now)
 	t.removeIdle(t.config.KeepFor)
 	id, ok := t.slotByDigest[d]
 	if !ok {
@@ -184,7 +184,7 @@ func (t *Tracker) Session(now time.Time, k SessionKey) (Session, bool) {
 	s := t.sessions.sessionAt(id)
 	out := Session{StartedAt: t.epoch.Add(s.started), LastInteraction: t.epoch.Add(s.lastInteraction),
 		IsReminded: s.isReminded}
-	for _, m := range t.sessions.messageTimes(id, at, t.config.Window) {
+	for _, m := range t.sessions.messageTimes(id, trackerTime, t.config.Window) {
 		out.MessageTimes = append(out.MessageTimes, t.epoch.Add(m))
 	}
 	return out, true

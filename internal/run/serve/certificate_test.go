@@ -23,14 +23,14 @@ func TestNamesOfCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	common := issue(func(c *x509.Certificate) { c.Subject.CommonName = "chat" })
-	two := issue(func(c *x509.Certificate) {
+	commonNameOnly := issue(func(c *x509.Certificate) { c.Subject.CommonName = "chat" })
+	twoCommonNames := issue(func(c *x509.Certificate) {
 		c.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: idCommonName, Value: "other"}, {Type: idCommonName, Value: "chat"}}
 	})
-	names := issue(func(c *x509.Certificate) {
+	certificateWithNames := issue(func(c *x509.Certificate) {
 		c.Subject.CommonName, c.DNSNames, c.URIs = "holder", []string{"Chat.agents.example.org", "chat", "*.example.org"}, []*url.URL{spiffe}
 	})
-	email := issue(func(c *x509.Certificate) {
+	certificateWithEmail := issue(func(c *x509.Certificate) {
 		c.Subject.CommonName, c.EmailAddresses = "holder", []string{"chat@example.org"}
 	})
 	for _, c := range []struct {
@@ -39,18 +39,18 @@ func TestNamesOfCertificates(t *testing.T) {
 		certName    string
 		want        bool
 	}{
-		{"the Common Name", common, "", true},
-		{"two Common Names", two, "", false},
-		{"a DNS name is no Common Name", names, "", false},
-		{"the Common Name is no DNS name", common, "chat", false},
-		{"a DNS name", names, "chat.agents.example.org", true},
-		{"a DNS name as short as the agent's", names, "chat", true},
-		{"a part of a DNS name", names, "agents.example.org", false},
-		{"a DNS name that a wildcard has", names, "web.example.org", false},
-		{"a URI", names, "spiffe://example.org/agents/chat", true},
-		{"a part of a URI", names, "spiffe://example.org/agents", false},
-		{"a URI in another case", names, "spiffe://example.org/agents/Chat", false},
-		{"an address of email", email, "chat@example.org", false},
+		{"the Common Name", commonNameOnly, "", true},
+		{"two Common Names", twoCommonNames, "", false},
+		{"a DNS name is no Common Name", certificateWithNames, "", false},
+		{"the Common Name is no DNS name", commonNameOnly, "chat", false},
+		{"a DNS name", certificateWithNames, "chat.agents.example.org", true},
+		{"a DNS name as short as the agent's", certificateWithNames, "chat", true},
+		{"a part of a DNS name", certificateWithNames, "agents.example.org", false},
+		{"a DNS name that a wildcard has", certificateWithNames, "web.example.org", false},
+		{"a URI", certificateWithNames, "spiffe://example.org/agents/chat", true},
+		{"a part of a URI", certificateWithNames, "spiffe://example.org/agents", false},
+		{"a URI in another case", certificateWithNames, "spiffe://example.org/agents/Chat", false},
+		{"an address of email", certificateWithEmail, "chat@example.org", false},
 	} {
 		if err := certificateCheck(wantedCertificateName("chat", c.certName))(c.certificate); (err == nil) != c.want {
 			t.Errorf("%s: %v", c.description, err)

@@ -32,8 +32,8 @@ func (p *databasePause) end() bool {
 
 // resumeSignal returns a channel that is closed when the pause ends; nil: there is none.
 func (p *databasePause) resumeSignal() <-chan struct{} {
-	if now := p.current.Load(); now != nil {
-		return now.pauseEnded
+	if currentPause := p.current.Load(); currentPause != nil {
+		return currentPause.pauseEnded
 	}
 	return nil
 }

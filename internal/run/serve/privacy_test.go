@@ -10,7 +10,7 @@ import (
 
 // The agents that a database's grants may name are those that log in to this database, also after a reload.
 func TestGrantsNameTheAgentsOfTheirDatabase(t *testing.T) {
-	configured := func(agents map[string]string) *config.Config {
+	configOf := func(agents map[string]string) *config.Config {
 		cfg := &config.Config{Databases: map[string]*config.Database{"clinic": {}, "shop": {}}, Agents: map[string]*config.Agent{}}
 		for agent, database := range agents {
 			cfg.Agents[agent] = &config.Agent{Database: database, Attributes: config.Attributes{"user": "si:" + agent}}
@@ -18,9 +18,9 @@ func TestGrantsNameTheAgentsOfTheirDatabase(t *testing.T) {
 		return cfg
 	}
 	s := &Service{}
-	startedAt := configured(map[string]string{"vet": "clinic", "nurse": "clinic", "till": "shop"})
-	s.config.Store(startedAt)
-	clinic, err := s.privacyService(startedAt, "clinic")
+	firstConfig := configOf(map[string]string{"vet": "clinic", "nurse": "clinic", "till": "shop"})
+	s.config.Store(firstConfig)
+	clinic, err := s.privacyService(firstConfig, "clinic")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestGrantsNameTheAgentsOfTheirDatabase(t *testing.T) {
 	if diff := cmp.Diff(want, clinic.AgentAttributes()); diff != "" {
 		t.Error(diff)
 	}
-	s.config.Store(configured(map[string]string{"nurse": "shop", "vet": "clinic"}))
+	s.config.Store(configOf(map[string]string{"nurse": "shop", "vet": "clinic"}))
 	delete(want, "nurse")
 	if diff := cmp.Diff(want, clinic.AgentAttributes()); diff != "" {
 		t.Errorf("after a reload:\n%s", diff)

@@ -379,7 +379,7 @@ func (s *Service) verifyUser() func(ctx context.Context, token, agent, database 
 	return s.tokens.VerifyUser
 }
 
-// representedUsers returns for whom the sessions of an agent act; nil: for nobody.
+// representedUsers returns how an agent's sessions name the user for whom they act; nil: they act for no user.
 func representedUsers(a *config.ActsFor) *enforce.ActsFor {
 	switch {
 	case a == nil:

@@ -31,13 +31,13 @@ type Format struct {
 // others are collected, and a node comes with them.
 func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 	start := Place{file, 1, 1}
-	data, refused := decodeText(file, data)
-	if refused != nil {
-		return nil, Errors{refused}
+	data, textError := decodeText(file, data)
+	if textError != nil {
+		return nil, Errors{textError}
 	}
 	tokens := lexer.Tokenize(string(data))
-	if refused := checkDepth(file, tokens); refused != nil {
-		return nil, Errors{refused}
+	if textError := checkDepth(file, tokens); textError != nil {
+		return nil, Errors{textError}
 	}
 	parsedFile, err := parser.Parse(tokens, 0)
 	if err != nil {
@@ -47,8 +47,8 @@ func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 		}
 		place := placeOf(file, syntax.GetToken())
 		if f.CheckText != nil { // CheckText explains text such as ${VARIABLE}, whose braces the parser takes for a mapping
-			if refused := f.CheckText(place, lineText(data, place.Line)); refused != nil {
-				return nil, Errors{refused}
+			if textError := f.CheckText(place, lineText(data, place.Line)); textError != nil {
+				return nil, Errors{textError}
 			}
 		}
 		suggestion, message := explainMessage(syntax.GetMessage())

@@ -32,7 +32,7 @@ func nullIfZero[T comparable](v T) any {
 	return v
 }
 
-// typeSizes are the sizes that a description says; other types have none.
+// typeSizes has the sizes that a RowDescription states for types of fixed length; other types have none.
 var typeSizes = map[uint32]int16{pgtype.Int8OID: 8, pgtype.Float8OID: 8, pgtype.BoolOID: 1, pgtype.TimestamptzOID: 8}
 
 // description describes the columns in these formats: none, one for all, or one for each.

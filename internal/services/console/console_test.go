@@ -457,7 +457,7 @@ func TestRefusalsAreUniform(t *testing.T) {
 }
 
 func TestCrossSiteForms(t *testing.T) {
-	p, otherView := signInAs(t, "subject:user-05"), signInAs(t, "subject:user-05")
+	p, otherSession := signInAs(t, "subject:user-05"), signInAs(t, "subject:user-05")
 	withdraw := p.get("me").button(t, "Withdraw consent")
 	refused := func(description string, r *http.Request, status int) {
 		t.Helper()
@@ -470,7 +470,7 @@ func TestCrossSiteForms(t *testing.T) {
 	}
 	refused("without a token", p.request("POST", "me/withdraw", url.Values{"csrf": nil}), 403)
 	refused("without a form", p.request("POST", "me/withdraw", nil), 400)
-	refused("with the token of another session", p.request("POST", "me/withdraw", otherView.get("me").button(t, "Withdraw consent").fields),
+	refused("with the token of another session", p.request("POST", "me/withdraw", otherSession.get("me").button(t, "Withdraw consent").fields),
 		403)
 	refused("with an invented token", p.request("POST", "me/withdraw", url.Values{"csrf": {strings.Repeat("A", 43)}}), 403)
 	refused("with the token twice", p.request("POST", "me/withdraw", url.Values{"csrf": {withdraw.fields.Get("csrf"), "x"}}), 400)

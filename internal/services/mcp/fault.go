@@ -71,12 +71,12 @@ func (f callError) jsonText() string {
 
 // toolResult is the error as the result of a tool.
 func (f callError) toolResult() *sdk.CallToolResult {
-	structured, err := json.Marshal(map[string]callError{"error": f})
+	errorJSON, err := json.Marshal(map[string]callError{"error": f})
 	if err != nil {
-		structured = []byte(`{"error":{"sqlstate":"XX000","message":"internal error in pgconsent"}}`)
+		errorJSON = []byte(`{"error":{"sqlstate":"XX000","message":"internal error in pgconsent"}}`)
 	}
 	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.jsonText()}},
-		StructuredContent: json.RawMessage(structured)}
+		StructuredContent: json.RawMessage(errorJSON)}
 }
 
 // isRefusal reports whether the error is the caller's, and not an internal one.

@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The MCP client of the protocol's authors from npm, in a fixed version.
+// The MCP client by the protocol's authors, from npm, in a fixed version.
 const (
 	nodeClient  = "@modelcontextprotocol/sdk"
 	nodeVersion = "1.32.2"

@@ -441,7 +441,7 @@ func TestSearchingFunctions(t *testing.T) {
 func TestTriggersOffByConfiguration(t *testing.T) {
 	db := migratedDatabase(t)
 	s := subject(t, db)
-	changeSetting := func(sql string, want bool) {
+	changeAndCheckWarning := func(sql string, want bool) {
 		t.Helper()
 		for _, sql := range []string{sql, "SELECT pg_reload_conf()"} {
 			if _, err := pgtestExec(db, sql); err != nil {
@@ -454,8 +454,8 @@ func TestTriggersOffByConfiguration(t *testing.T) {
 			}
 		}
 	}
-	defer changeSetting("ALTER SYSTEM RESET session_replication_role", false)
-	changeSetting("ALTER SYSTEM SET session_replication_role = replica", true)
+	defer changeAndCheckWarning("ALTER SYSTEM RESET session_replication_role", false)
+	changeAndCheckWarning("ALTER SYSTEM SET session_replication_role = replica", true)
 }
 
 // A function that PostgreSQL calls by itself, with its owner's rights, bypasses the proxy's rules and row security.

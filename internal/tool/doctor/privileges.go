@@ -47,7 +47,7 @@ func checkPrivileges(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var listedTables, tablesWithColumnRights []uint32
 	// The first list is of the agents' rights, the second of the rights of the role that owns row views.
-	rights, ofRowsRole := []writeRights{}, []writeRights{}
+	rights, rightsOfRowsRole := []writeRights{}, []writeRights{}
 	for _, table := range x.Policy.Tables() {
 		listedTables = append(listedTables, table.Relation.OID)
 		if table.Columns == nil {
@@ -55,7 +55,7 @@ func checkPrivileges(ctx context.Context, x *examination) ([]Finding, error) {
 			continue
 		}
 		tablesWithColumnRights = append(tablesWithColumnRights, table.Relation.OID)
-		ofRowsRole = append(ofRowsRole, rightsOf(table))
+		rightsOfRowsRole = append(rightsOfRowsRole, rightsOf(table))
 		rights = append(rights, rightsOf(&policy.Table{Relation: table.Relation}))
 	}
 	var newTables []string
@@ -105,7 +105,7 @@ func checkPrivileges(ctx context.Context, x *examination) ([]Finding, error) {
 				"the role " + x.RowsRole + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " +
 					quoteIdent(x.RowsRole) + ", and run pgconsent migrate"},
-				excessRightsQuery, x.RowsRole, ofRowsRole)
+				excessRightsQuery, x.RowsRole, rightsOfRowsRole)
 		},
 		func() ([]Finding, error) {
 			return x.findingsOfQuery(ctx, Finding{"agent_unlisted", SeverityWarning,

@@ -77,30 +77,30 @@ func (s *schemaSurvey) findAccounts() {
 // assignRoles gives each column of a table its role.
 func (s *schemaSurvey) assignRoles(relation *catalog.Relation) *tableColumnRoles {
 	out := &tableColumnRoles{}
-	ownerAt := len(strings.Fields(ownerStems))
+	ownerRank := len(strings.Fields(ownerStems))
 	for i := range relation.Columns {
 		column := &relation.Columns[i]
 		target, name, word := s.referencedTable(relation, column.Name), snakeCase(column.Name), columnStem(column.Name)
-		ofUsers, ofTenants := target == nil || slices.Contains(s.userTables, target), target == nil ||
+		mayBeUser, mayBeTenant := target == nil || slices.Contains(s.userTables, target), target == nil ||
 			slices.Contains(s.tenantTables, target)
 		switch {
 		case typeFamily(column.Type) == "" || column.Generated || s.isIdentityTable(relation) &&
 			slices.Equal(relation.PrimaryKey, []string{column.Name}):
-		case ofTenants && (target != nil || s.isTenantStem(word)):
+		case mayBeTenant && (target != nil || s.isTenantStem(word)):
 			out.tenants = append(out.tenants, column)
-		case ofUsers && (isOneOf(word, ownerStems) || isOneOf(name, ownerStems) ||
+		case mayBeUser && (isOneOf(word, ownerStems) || isOneOf(name, ownerStems) ||
 			target != nil && word == lastWord(singularWord(target.Name.Name))):
 			if name == "uid" && target == nil && isUnique(relation, column.Name) {
 				break // The column is the row's own key.
 			}
-			if rank := slices.Index(strings.Fields(ownerStems), word); out.ownerColumn == nil || rank >= 0 && rank < ownerAt {
-				out.ownerColumn, ownerAt = column, max(rank, 0)
+			if rank := slices.Index(strings.Fields(ownerStems), word); out.ownerColumn == nil || rank >= 0 && rank < ownerRank {
+				out.ownerColumn, ownerRank = column, max(rank, 0)
 			}
-		case target != nil && ofUsers && isOneOf(word, holderStems):
+		case target != nil && mayBeUser && isOneOf(word, holderStems):
 			if out.ownerColumn == nil {
 				out.ownerColumn = column
 			}
-		case ofUsers && (isOneOf(word, authorStems) || isOneOf(name, authorStems)) && out.authorColumn == nil:
+		case mayBeUser && (isOneOf(word, authorStems) || isOneOf(name, authorStems)) && out.authorColumn == nil:
 			out.authorColumn = column
 		}
 		if !column.Virtual { // No rule reads a virtual column.
