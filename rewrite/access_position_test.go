@@ -13,7 +13,8 @@ import (
 
 // fieldsWithoutColumns are fields of the grammar below which no column is read: names, types, constants, and what ON
 // CONFLICT infers an index from.
-var fieldsWithoutColumns = setOf(`A_Const.boolval A_Const.bsval A_Const.fval A_Const.ival A_Const.sval A_Expr.name Alias.colnames BoolExpr.xpr BooleanTest.xpr CaseExpr.xpr
+var fieldsWithoutColumns = setOf(`A_Const.boolval A_Const.bsval A_Const.fval A_Const.ival A_Const.sval A_Expr.name Alias.colnames
+BoolExpr.xpr BooleanTest.xpr CaseExpr.xpr
 	CaseWhen.xpr CoalesceExpr.xpr CollateClause.collname CommonTableExpr.aliascolnames CommonTableExpr.ctecolcollations
 	CommonTableExpr.ctecolnames CommonTableExpr.ctecoltypes CommonTableExpr.ctecoltypmods CommonTableExpr.cycle_clause
 	CommonTableExpr.search_clause CTECycleClause.cycle_col_list CTECycleClause.cycle_mark_default CTECycleClause.cycle_mark_value

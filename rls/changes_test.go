@@ -263,7 +263,7 @@ func TestTimeHidesRowsOfRulesThatReadTheClock(t *testing.T) {
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE visits (id int PRIMARY KEY, person uuid, user_id uuid, kind text, until timestamptz);"+
 		"CREATE TABLE desks (user_id uuid, desk int, until timestamptz); CREATE TABLE papers (id int PRIMARY KEY, visit int, desk int); RESET ROLE")
 	const policyHead = "version: 1\nattributes:\n  user: { type: uuid, source: credential }\n"
-	const deskAttribute = "  desk: { type: integer, source: query, query: { table: desks, column: desk, match: { user_id: user }%s } }\n"
+	const staffAttribute = "  desk: { type: integer, source: query, query: { table: desks, column: desk, match: { user_id: user }%s } }\n"
 	const ownRule, clockRule = "own: { column: user_id, is: user }", `sql: "until > now()"`
 	for name, c := range map[string]struct {
 		policy                           string
@@ -281,9 +281,9 @@ func TestTimeHidesRowsOfRulesThatReadTheClock(t *testing.T) {
 			ownRule + " ], aggregate: { subject: person, rows: [ " + clockRule + " ], minimum: 2 } } }\n", true, false},
 		"no groups by it": {policyHead + "tables: { visits: { rows: [ " +
 			ownRule + " ], aggregate: { subject: person, rows: [ status: { column: kind, is: x } ], minimum: 2 } } }\n", false, false},
-		"an attribute": {policyHead + fmt.Sprintf(deskAttribute, ", rows: [ "+clockRule+" ]") +
+		"an attribute": {policyHead + fmt.Sprintf(staffAttribute, ", rows: [ "+clockRule+" ]") +
 			"tables: { papers: { rows: [ own: { column: desk, is: desk } ] } }\n", true, true},
-		"none of an attribute": {policyHead + fmt.Sprintf(deskAttribute, "") + "tables: { papers: { rows: [ own: { column: desk, is: desk } ] } }\n", false, false},
+		"none of an attribute": {policyHead + fmt.Sprintf(staffAttribute, "") + "tables: { papers: { rows: [ own: { column: desk, is: desk } ] } }\n", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.compileText(c.policy)

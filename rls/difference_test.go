@@ -116,7 +116,8 @@ func TestMigrateChangesOnlyDifferences(t *testing.T) {
 func TestMigrateReplacesDependentObjects(t *testing.T) {
 	w := newWorld(t).compileReplaced(rls.Options{SignedViews: true}).migrate()
 	before := w.objectOIDs()
-	w.compileReplaced(rls.Options{SignedViews: true}, "{ status: { column: consent_status, is: granted } }", "{ status: { column: name, is: Ada } }").migrateAndReport()
+	w.compileReplaced(rls.Options{SignedViews: true}, "{ status: { column: consent_status, is: granted } }",
+		"{ status: { column: name, is: Ada } }").migrateAndReport()
 	got := changedNames(before, w.objectOIDs())
 	for _, want := range []string{
 		"relation pgconsent.h_public_people", "policy pgconsent_select on memories", "relation pgconsent_signed.visible_public_memories",
@@ -268,7 +269,8 @@ func TestMigrateRecreatesAllObjects(t *testing.T) {
 		_ = migrations.Down(context.Background(), w.owner, names)
 		_, _ = w.super.Exec(context.Background(), "DROP ROLE IF EXISTS other_agent, other_control, other_reader, other_rows")
 	})
-	w.compileReplaced(rls.Options{AgentRole: names.AgentRole, ControlRole: names.ControlRole, ReaderRole: names.ReaderRole, RowsRole: names.RowsRole, SignedViews: true})
+	w.compileReplaced(rls.Options{AgentRole: names.AgentRole, ControlRole: names.ControlRole, ReaderRole: names.ReaderRole,
+		RowsRole: names.RowsRole, SignedViews: true})
 	if err := migrations.Up(context.Background(), w.owner, names, w.plan); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +300,8 @@ func TestPrivilegesAfterPartsWereChanged(t *testing.T) {
 	}
 	firstRights := agentRights()
 	const peopleRule = "people: { rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ]"
-	w.compileReplaced(rls.Options{SignedViews: true}, peopleRule, peopleRule+", write: { commands: [insert, delete], columns: [id, user_id, name], accept: [conflicts] }").migrate()
+	w.compileReplaced(rls.Options{SignedViews: true}, peopleRule,
+		peopleRule+", write: { commands: [insert, delete], columns: [id, user_id, name], accept: [conflicts] }").migrate()
 	if got := agentRights(); got == firstRights || !strings.Contains(got, "DELETE") || !strings.Contains(got, "user_id INSERT") {
 		t.Errorf("rights to write: %s; without: %s", got, firstRights)
 	}

@@ -234,7 +234,8 @@ func checkStoredAnswers(t *testing.T, super *pgx.Conn, plan *rls.Plan, after str
 	for _, f := range plan.Fills() {
 		var wrongCount, rowCount, storedCount int
 		if err := super.QueryRow(t.Context(), "SELECT ("+f.CountWrong+"), (SELECT count(*) FROM "+f.Relation+
-			"), (SELECT count(*) FROM pgconsent.materialized_"+f.Name+")").Scan(&wrongCount, &rowCount, &storedCount); err != nil || wrongCount != 0 || rowCount != storedCount {
+			"), (SELECT count(*) FROM pgconsent.materialized_"+f.Name+")").Scan(&wrongCount, &rowCount, &storedCount); err != nil ||
+			wrongCount != 0 || rowCount != storedCount {
 			t.Errorf("%s: %s: %d rows differ, %d are stored of %d, %v", after, f.Relation, wrongCount, storedCount, rowCount, err)
 		}
 	}

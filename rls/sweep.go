@@ -288,7 +288,8 @@ func (s tableSweep) subjectCondition() string {
 	case "smallint", "integer", "bigint":
 		// a number of 19 digits may not fit into bigint, so the text is compared before it is converted
 		number := subjectParameter + "::pg_catalog.numeric OPERATOR"
-		typedSubject = "CASE WHEN " + subjectParameter + " OPERATOR(pg_catalog.~) '^-?[0-9]{1,18}$' THEN " + subjectParameter + "::pg_catalog.int8 WHEN " + subjectParameter +
+		typedSubject = "CASE WHEN " + subjectParameter + " OPERATOR(pg_catalog.~) '^-?[0-9]{1,18}$' THEN " + subjectParameter +
+			"::pg_catalog.int8 WHEN " + subjectParameter +
 			" OPERATOR(pg_catalog.~) '^-?[0-9]{19}$' THEN CASE WHEN " + number + "(pg_catalog.>=) (-9223372036854775808) AND " +
 			number + "(pg_catalog.<=) 9223372036854775807 THEN " + subjectParameter + "::pg_catalog.int8 END END"
 	case "date":

@@ -220,7 +220,8 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	runSteps(t, i.config, []commandStep{{"migrate", exitOK, ""}, {"consent grant " + marker + " --stream TEMPORARY --reason " + marker + "-reason", exitOK, "given"}})
+	runSteps(t, i.config, []commandStep{{"migrate", exitOK, ""},
+		{"consent grant " + marker + " --stream TEMPORARY --reason " + marker + "-reason", exitOK, "given"}})
 	p, address := i.startServe(t)
 	agent := connect(t, i.dsn("chat", address))
 	for _, sql := range []string{"SELECT id, said FROM interactions WHERE user_id = '" + marker + "'",

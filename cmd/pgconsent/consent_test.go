@@ -212,7 +212,8 @@ func TestConsentCommands(t *testing.T) {
 	}
 	_, stderr, code = call(t, "", "consent", "status", "nobody", "--json", "-c", config)
 	var errorBody struct{ Name, SQLState string }
-	if err := json.Unmarshal([]byte(stderr), &errorBody); err != nil || code != exitError || errorBody.Name != "ConsentNotFoundError" || errorBody.SQLState != "PC404" {
+	if err := json.Unmarshal([]byte(stderr), &errorBody); err != nil || code != exitError ||
+		errorBody.Name != "ConsentNotFoundError" || errorBody.SQLState != "PC404" {
 		t.Errorf("%d %s", code, stderr)
 	}
 	var n int

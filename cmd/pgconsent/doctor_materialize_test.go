@@ -26,7 +26,8 @@ func TestDoctorAdvisesToMaterialize(t *testing.T) {
 		"UPDATE pg_class SET relpages = 1, reltuples = CASE relname WHEN 'people' THEN 50000 ELSE 2000000 END "+
 		"WHERE oid IN ('people'::regclass, 'memories'::regclass, 'memory_participants'::regclass)")
 	checkAdvice("a large one", true)
-	materializedPolicy := strings.Replace(guardedPolicy, "status: consent_status, is: granted }\n", "status: consent_status, is: granted, materialize: true }\n", 1)
+	materializedPolicy := strings.Replace(guardedPolicy, "status: consent_status, is: granted }\n",
+		"status: consent_status, is: granted, materialize: true }\n", 1)
 	if materializedPolicy == guardedPolicy {
 		t.Fatal("the policy has another rule")
 	}

@@ -89,7 +89,8 @@ func seedCommands(t *testing.T, access announcement) {
 		`--access human:sean si:bella_agent --consent human:sean --source vet:dr_smith`
 	checkCommand(strings.Replace(addCommand, "vet:dr_smith", "vet:dr_jones", 1), exitError,
 		"PrivacyForbiddenError") // a person who has not consented
-	id, _, _ := strings.Cut(checkCommand(addCommand, exitOK, "  source      vet:dr_smith\n  about       dog:bella\n  granted to  human:sean, si:bella_agent\n"), ",")
+	id, _, _ := strings.Cut(checkCommand(addCommand, exitOK,
+		"  source      vet:dr_smith\n  about       dog:bella\n  granted to  human:sean, si:bella_agent\n"), ",")
 	if n := queryInt(t, owner, `SELECT count(*) FROM raw_entries WHERE id = '`+
 		id+`' AND content = 'Bella has a heart murmur' AND subject_ids::jsonb = '["dog:bella"]' AND consent_grants::jsonb = '["human:sean"]'`); n != 1 {
 		t.Errorf("%d memories %s", n, id)

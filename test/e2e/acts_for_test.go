@@ -444,7 +444,8 @@ func TestRepresentedUsersInPipelines(t *testing.T) {
 		r := c.SendBatch(t.Context(), b)
 		var n, shownUser int
 		var setValue string
-		if err := errors.Join(r.QueryRow().Scan(&n), r.QueryRow().Scan(&setValue), r.QueryRow().Scan(&shownUser), r.Close()); err != nil || n != 0 || shownUser != user {
+		if err := errors.Join(r.QueryRow().Scan(&n), r.QueryRow().Scan(&setValue), r.QueryRow().Scan(&shownUser),
+			r.Close()); err != nil || n != 0 || shownUser != user {
 			t.Errorf("user %d: %d, %d, %v", user, n, shownUser, err)
 		}
 		if err := c.QueryRow(t.Context(), "SELECT count(*) FROM notes").Scan(&n); err != nil || n != 0 {

@@ -330,7 +330,8 @@ func TestBeheardF_Plan(t *testing.T) {
 // seeds/002:387-412.
 func TestBeheardG_Intents(t *testing.T) {
 	b := startBeheard(t)
-	const needsQuery, eventsQuery, outcomesQuery = `SELECT name FROM "Need"`, `SELECT content FROM "UserEvent"`, `SELECT "sessionId" FROM "SessionOutcome" GROUP BY 1`
+	const needsQuery, eventsQuery = `SELECT name FROM "Need"`, `SELECT content FROM "UserEvent"`
+	const outcomesQuery = `SELECT "sessionId" FROM "SessionOutcome" GROUP BY 1`
 	b.setStage(t, "2")
 	b.updateTurn(t, "intensity = 8, message = 'as we agreed'") // seeds/002:400-401
 	b.checkDenied(t, needsQuery, "contract intent, intent avoid_recall: nothing may be retrieved")

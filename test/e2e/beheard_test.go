@@ -412,7 +412,8 @@ WHERE uv."userId" = current_setting('app.actor_id', true)
 	// "FORBIDDEN: Any query touching partner's data": the same statement for the partner returns no rows.
 	partnersQuery := strings.Replace(similarQuery, "current_setting('app.actor_id', true)", "'user-ben'", 1)
 	b.checkAnswer(t, partnersQuery, "")
-	if sameSessionQuery := strings.Replace(partnersQuery, "current_setting('app.current_session_id', true)", "'ses-1-4'", 1); len(splitLines(oneText(super, sameSessionQuery))) != 5 {
+	if sameSessionQuery := strings.Replace(partnersQuery, "current_setting('app.current_session_id', true)", "'ses-1-4'",
+		1); len(splitLines(oneText(super, sameSessionQuery))) != 5 {
 		t.Errorf("the owner finds %q of the partner's", oneText(super, sameSessionQuery))
 	}
 	// In stage 1 the intent allows five rows per turn, and the statement must have that limit.

@@ -339,7 +339,8 @@ func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
 		totalCount := queryNumber(`SELECT count(*) FROM interactions`)
 		for _, filter := range []string{`channel_type = 'cli'`, `channel_type = 'cli' AND trend_analysis = 'rising'`,
 			`channel_type <> 'discord'`, `date_trunc('month', occurred_at) = '2026-06-01 00:00+00'`} {
-			countWith, countWithout := queryNumber(`SELECT count(*) FROM interactions WHERE `+filter), queryNumber(`SELECT count(*) FROM interactions WHERE NOT (`+filter+`)`)
+			countWith := queryNumber(`SELECT count(*) FROM interactions WHERE ` + filter)
+			countWithout := queryNumber(`SELECT count(*) FROM interactions WHERE NOT (` + filter + `)`)
 			if countWith+countWithout != totalCount {
 				t.Errorf("%s: %d and %d are not %d", filter, countWith, countWithout, totalCount)
 			}

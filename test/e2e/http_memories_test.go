@@ -17,7 +17,8 @@ func (f *httpAPI) checkMemories() {
 	noteBody := body{"kind": "note", "content": "said once"}
 	firstAnswer := f.checkStatus(f.call("agent:ash", "POST", "/v1/memories", noteBody, "Idempotency-Key", "k1"), 201, "")
 	if repeatedAnswer := f.checkStatus(f.call("agent:ash", "POST", "/v1/memories", noteBody, "Idempotency-Key", "k1"),
-		201, ""); repeatedAnswer.Text != firstAnswer.Text || repeatedAnswer.Header.Get("Idempotent-Replayed") != "true" || firstAnswer.Header.Get("Idempotent-Replayed") != "" {
+		201, ""); repeatedAnswer.Text != firstAnswer.Text || repeatedAnswer.Header.Get("Idempotent-Replayed") != "true" ||
+		firstAnswer.Header.Get("Idempotent-Replayed") != "" {
 		f.t.Errorf("again: %s %v, %s", repeatedAnswer.Text, repeatedAnswer.Header, firstAnswer.Text)
 	}
 	f.checkStatus(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "note", "content": "something else"},
@@ -25,7 +26,8 @@ func (f *httpAPI) checkMemories() {
 	f.checkStatus(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": id, "who": []string{"si:rex"}},
 		"Idempotency-Key", "k1"), 409, "PrivacyConflictError")
 	if otherAnswer := f.checkStatus(f.call("agent:sean", "POST", "/v1/memories",
-		body{"kind": "note", "content": "said once", "store": "ash"}, "Idempotency-Key", "k1"), 201, ""); otherAnswer.stringMember("id") == firstAnswer.stringMember("id") {
+		body{"kind": "note", "content": "said once",
+			"store": "ash"}, "Idempotency-Key", "k1"), 201, ""); otherAnswer.stringMember("id") == firstAnswer.stringMember("id") {
 		f.t.Errorf("another caller's: %s", otherAnswer.Text)
 	}
 	f.checkStatus(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "note", "content": ""}, "Idempotency-Key", "k2"), 422, "PrivacyValidationError")
@@ -63,7 +65,8 @@ func (f *httpAPI) checkMemories() {
 	}
 	createdBelief := f.checkStatus(f.call("agent:ash", "POST", path, goodBody), 201, "")
 	repeatedAnswer := f.checkStatus(f.call("agent:ash", "POST", path, goodBody), 200, "")
-	if createdBelief.Body["made"] != true || repeatedAnswer.Body["repeated"] != true || fmt.Sprint(createdBelief.Body["memory"]) != fmt.Sprint(repeatedAnswer.Body["memory"]) {
+	if createdBelief.Body["made"] != true || repeatedAnswer.Body["repeated"] != true ||
+		fmt.Sprint(createdBelief.Body["memory"]) != fmt.Sprint(repeatedAnswer.Body["memory"]) {
 		f.t.Errorf("made: %s, %s", createdBelief.Text, repeatedAnswer.Text)
 	}
 	for _, memoryText := range []string{"Bella needs rest", "A dog called B\u200bE\u0301lla needs rest", "Bellissima needs rest"} {

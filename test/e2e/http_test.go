@@ -46,7 +46,8 @@ func (a httpAnswer) stringMember(name string) string { s, _ := a.Body[name].(str
 
 func openHTTPAPI(t *testing.T, r *demo.RunningDemo) *httpAPI {
 	t.Helper()
-	f := &httpAPI{t: t, demoRun: r, calledOperations: map[string]bool{}, answeredStatuses: map[string]bool{}, answeredMembers: map[string]bool{}, compiler: jsonschema.NewCompiler()}
+	f := &httpAPI{t: t, demoRun: r, calledOperations: map[string]bool{}, answeredStatuses: map[string]bool{},
+		answeredMembers: map[string]bool{}, compiler: jsonschema.NewCompiler()}
 	response, err := http.Get(r.Access.HTTP + "/openapi.json")
 	if err != nil {
 		t.Fatal(err)
@@ -404,7 +405,8 @@ func (f *httpAPI) checkRelationship() {
 	f.checkStatus(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "DEFER"}), 200, "")
 	decision := f.checkStatus(f.call("agent:assistant", "POST", "/v1/consent/decide",
 		map[string]any{"user_id": id, "decision": "TASK_COMPLETE", "reason": "agreed"}), 200, "")
-	if decision.stringMember("stream") != "PARTNERED" || decision.Body["expires_at"] != nil || fmt.Sprint(decision.Body["categories"]) != "[BEHAVIORAL ESSENTIAL]" {
+	if decision.stringMember("stream") != "PARTNERED" || decision.Body["expires_at"] != nil ||
+		fmt.Sprint(decision.Body["categories"]) != "[BEHAVIORAL ESSENTIAL]" {
 		f.t.Errorf("decided: %s", decision.Text)
 	}
 	f.checkStatus(f.call(caller, "POST", "/v1/consent/grant",
@@ -422,7 +424,8 @@ func (f *httpAPI) checkRelationship() {
 	if revocation.stringMember("state") != "withdrawn" || fmt.Sprint(revocation.Body["categories"]) != "[]" {
 		f.t.Errorf("revoked: %s", revocation.Text)
 	}
-	if secondRevocation := f.checkStatus(f.call(caller, "POST", "/v1/consent/revoke", map[string]any{"user_id": id}), 200, ""); secondRevocation.Body["record"] != float64(0) {
+	if secondRevocation := f.checkStatus(f.call(caller, "POST", "/v1/consent/revoke", map[string]any{"user_id": id}), 200,
+		""); secondRevocation.Body["record"] != float64(0) {
 		f.t.Errorf("revoked twice: %s", secondRevocation.Text)
 	}
 	if status := f.checkStatus(f.call(caller, "GET", "/v1/consent/status", nil), 200, ""); status.Body["active"] != false {
@@ -432,7 +435,8 @@ func (f *httpAPI) checkRelationship() {
 		f.t.Errorf("grants: %s", allGrants.Text)
 	}
 	// An interaction does not undo a withdrawal.
-	if interactionAnswer := f.checkStatus(f.call("system", "POST", "/v1/consent/interactions", map[string]any{"user_id": id}), 200, ""); interactionAnswer.stringMember("state") != "withdrawn" {
+	if interactionAnswer := f.checkStatus(f.call("system", "POST", "/v1/consent/interactions", map[string]any{"user_id": id}),
+		200, ""); interactionAnswer.stringMember("state") != "withdrawn" {
 		f.t.Errorf("an interaction after it: %s", interactionAnswer.Text)
 	}
 	if renewAnswer := f.checkStatus(f.call("system", "POST", "/v1/consent/interactions",
@@ -495,7 +499,8 @@ func (f *httpAPI) checkExpiry() {
 		f.t.Error(a.Text)
 	}
 	f.checkStatus(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 410, "ConsentExpiredError")
-	if decision := f.checkStatus(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": id}), 200, ""); decision.stringMember("state") != "expired" {
+	if decision := f.checkStatus(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": id}), 200,
+		""); decision.stringMember("state") != "expired" {
 		f.t.Error(decision.Text)
 	}
 	f.checkStatus(f.call(caller, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")

@@ -172,7 +172,8 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	}
 	narrowedRequest := seedRequest
 	narrowedRequest.Access = withIDs()
-	if generalized := mustSucceed[*privacy.GeneralizationResult](t, "for nobody")(d.AddBelief(ctx, agentCaller("ash"), narrowedRequest)); generalized.AlreadyExisted ||
+	if generalized := mustSucceed[*privacy.GeneralizationResult](t,
+		"for nobody")(d.AddBelief(ctx, agentCaller("ash"), narrowedRequest)); generalized.AlreadyExisted ||
 		len(generalized.Memory.Access) != 0 {
 		t.Errorf("for nobody: %+v", generalized)
 	}
@@ -232,7 +233,8 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		"no kind":                         {"ash", privacy.Generalization{Source: seedRequest.Source, Kind: "stacks", Belief: "a"}, privacy.NameValidation},
 		"about nobody knows whom":         {"ash", privacy.Generalization{Source: "episode:bad_1", Belief: "Dogs rest"}, privacy.NameConflict},
 		"a broken list of subjects":       {"ash", privacy.Generalization{Source: "episode:bad_6", Belief: "Dogs rest"}, privacy.NameConflict},
-		"a context of others":             {"ash", privacy.Generalization{Source: seedRequest.Source, Belief: "Dogs rest", Context: "ctx:none"}, privacy.NameNotFound},
+		"a context of others": {"ash", privacy.Generalization{Source: seedRequest.Source, Belief: "Dogs rest",
+			Context: "ctx:none"}, privacy.NameNotFound},
 	} {
 		_, err := d.AddBelief(ctx, agentCaller(c.caller), c.g)
 		wantError(t, description, err, c.name)

@@ -414,7 +414,8 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	if guestSeesMemory() {
 		t.Error("a withdrawn consent shows")
 	}
-	repeatedResult := mustSucceed[[]privacy.RecordedConsent](t, "withdraw again")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{ID: consent.ID}))
+	repeatedResult := mustSucceed[[]privacy.RecordedConsent](t,
+		"withdraw again")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{ID: consent.ID}))
 	if len(repeatedResult) != 1 || !repeatedResult[0].Repeated {
 		t.Errorf("%+v", repeatedResult)
 	}
@@ -468,7 +469,8 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	row := report.Rows[0]
 	bellaViewer, seanViewer, ashViewer := findViewer(row, "si:bella_agent"), findViewer(row, "human:sean"), findViewer(row, "si:ash")
 	if ashViewer == nil || ashViewer.Through != "owner" || bellaViewer == nil || bellaViewer.Grant != "si:bella_agent" ||
-		len(bellaViewer.Consents) != 1 || bellaViewer.Consents[0].Record != "consent:1" || !bellaViewer.Consents[0].Guardian || bellaViewer.Consents[0].Subject != "dog:bella" ||
+		len(bellaViewer.Consents) != 1 || bellaViewer.Consents[0].Record != "consent:1" || !bellaViewer.Consents[0].Guardian ||
+		bellaViewer.Consents[0].Subject != "dog:bella" ||
 		seanViewer == nil || !slices.Equal(seanViewer.Agents, withIDs("sean")) || findViewer(row, "si:rex") != nil ||
 		findViewer(row, "*") != nil {
 		t.Errorf("%+v", row)

@@ -370,7 +370,7 @@ func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 	k := startKernle(t)
 	owner := harness.ConnectSuperuser(t, k.db)
 	for _, table := range kernleTables() {
-		bellaConn, seanConn, vetConn, ashleyConn := k.connectAs("bella", ""), k.connectAs("sean", ""), k.connectAs("vet",
+		bellaConn, seanConn, veterinaryConn, ashleyConn := k.connectAs("bella", ""), k.connectAs("sean", ""), k.connectAs("vet",
 			""), k.connectAs("ashley", "")
 		hasMemory := func(c *pgconn.PgConn, id string) bool {
 			t.Helper()
@@ -379,7 +379,7 @@ func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 		if hasMemory(bellaConn, "episode:1005") || hasMemory(ashleyConn, "episode:1005") || !hasMemory(k.connectAs("ash", ""), "episode:1005") {
 			t.Errorf("%s: * without consent shows, or not to its owner", table)
 		}
-		if !hasMemory(bellaConn, "episode:1001") || !hasMemory(seanConn, "episode:1001") || hasMemory(vetConn, "episode:1001") {
+		if !hasMemory(bellaConn, "episode:1001") || !hasMemory(seanConn, "episode:1001") || hasMemory(veterinaryConn, "episode:1001") {
 			t.Errorf("%s: with the guardian's consent to bella and sean, and none of the grants to a role", table)
 		}
 		// A subject or its guardian may consent, to one grantee or to all, about everything, a context or one memory.
@@ -538,7 +538,8 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 		grants, source = insert(ashConn, "", map[string]string{
 			"source_entity": "'human:sean'", "access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:kid_123")})
 		wantGrants(grants, source, "human:sean", "si:new_vet")
-		insert(ashConn, "42501", map[string]string{"access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:mira")}) // one subject has not consented
+		insert(ashConn, "42501", map[string]string{"access_grants": list("si:new_vet"),
+			"subject_ids": list("dog:bella", "human:mira")}) // one subject has not consented
 		// The memory is about nobody, and the SI has seen it itself.
 		grants, source = insert(ashConn, "", map[string]string{"access_grants": list("*")})
 		wantGrants(grants, source, "", "*")
@@ -593,7 +594,8 @@ func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 		if grants() != before {
 			t.Errorf("%s: %s became %s", table, before, grants())
 		}
-		k.mustExec(ashConn, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:new_vet"))) // dog:bella's guardian and the source have consented to si:new_vet
+		k.mustExec(ashConn, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health",
+			"si:new_vet"))) // dog:bella's guardian and the source have consented to si:new_vet
 		k.mustExec(ashConn,
 			updateGrants(list("si:bella_agent", "si:new_vet"))) // one grantee is removed from the list
 		k.checkRefused(ashConn, updateGrants(list("si:bella_agent", "human:sean", "si:rex")), "42501")

@@ -143,7 +143,8 @@ func TestLiveStartup(t *testing.T) {
 	const itemsQuery = "SELECT id FROM talk.item ORDER BY id"
 	for _, q := range []struct{ sql, want string }{
 		{itemsQuery, "0 1"}, {"SET app.current_session_id = '" + sessionB + "'", ""}, {itemsQuery, "5 6 7"},
-		{"RESET app.current_session_id", ""}, {itemsQuery, "0 1"}, {"SET app.current_session_id = ''", ""}, {itemsQuery, ""}, {"DISCARD ALL", ""}, {itemsQuery, "0 1"},
+		{"RESET app.current_session_id", ""}, {itemsQuery, "0 1"}, {"SET app.current_session_id = ''", ""}, {itemsQuery,
+			""}, {"DISCARD ALL", ""}, {itemsQuery, "0 1"},
 	} {
 		if got := firstColumn(t, agent, q.sql); got != q.want {
 			t.Errorf("%s: got %s, want %s", q.sql, got, q.want)

@@ -196,7 +196,8 @@ func (g *generator) query(takenName string) string {
 		}
 		groupExpression := strings.Join(orderTerms, ", ")
 		return fmt.Sprintf("SELECT %s, row_number() OVER (ORDER BY %s), count(*) OVER (PARTITION BY %s), %s FROM %s%s ORDER BY %s LIMIT %d",
-			g.expression(items), groupExpression, g.expression(items), pickOne(g, items[0].alias, "to_jsonb("+items[0].alias+")", "1"), fromClause.String(), whereClause, groupExpression, 1+g.IntN(50))
+			g.expression(items), groupExpression, g.expression(items), pickOne(g, items[0].alias, "to_jsonb("+items[0].alias+")",
+				"1"), fromClause.String(), whereClause, groupExpression, 1+g.IntN(50))
 	default:
 		selectList := pickOne(g, "*", items[0].alias+".*", g.expression(items)+" AS a, "+g.expression(items)+" AS b")
 		if len(items) == 3 {

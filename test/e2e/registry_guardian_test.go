@@ -31,17 +31,17 @@ tables:
 				{Name: "vet", Database: "app", Attributes: map[string]string{"me": "si:vet"}}, {
 					Name: "shop", Database: "app", Attributes: map[string]string{"me": "si:shop"}},
 			})
-			vetConn, shopConn, cursorConn := proxy.Agent(t, "vet", "app"), proxy.Agent(t, "shop", "app"), proxy.Agent(t, "vet", "app")
-			checkShown := func(description, wantForVet, wantForShop string) {
+			veterinaryConn, shopConn, cursorConn := proxy.Agent(t, "vet", "app"), proxy.Agent(t, "shop", "app"), proxy.Agent(t, "vet", "app")
+			checkShown := func(description, wantForVeterinary, wantForShop string) {
 				t.Helper()
 				const visitsQuery = "SELECT string_agg(id::text, ' ' ORDER BY id) FROM visits"
-				if wantForVet == "" {
-					wantForVet = `\N`
+				if wantForVeterinary == "" {
+					wantForVeterinary = `\N`
 				}
 				if wantForShop == "" {
 					wantForShop = `\N`
 				}
-				g.checkEqual(description+", to the vet", oneText(vetConn, visitsQuery), wantForVet)
+				g.checkEqual(description+", to the vet", oneText(veterinaryConn, visitsQuery), wantForVeterinary)
 				g.checkEqual(description+", to the shop", oneText(shopConn, visitsQuery), wantForShop)
 			}
 			controller := consent.Party{Role: consent.RoleController, ID: "office"}

@@ -124,7 +124,8 @@ func TestDifferentCollationsAreRefused(t *testing.T) {
 	}
 	const separateQuery = `SELECT count(*) > 0 FROM public.memories m CROSS JOIN public.people p WHERE m.mark = 'x' AND (p.nick < 'z' OR p.nick IS NULL) ` +
 		`AND CASE WHEN p.nick > 'a' THEN m.mark END IS NULL`
-	if a := harness.Ask(agent, separateQuery); a.Code != "" || len(a.Results) != 1 || a.Results[0].Rows[0] != harness.Ask(forcedConn, separateQuery).Results[0].Rows[0] {
+	if a := harness.Ask(agent, separateQuery); a.Code != "" || len(a.Results) != 1 ||
+		a.Results[0].Rows[0] != harness.Ask(forcedConn, separateQuery).Results[0].Rows[0] {
 		t.Errorf("collations that do not meet: %s", a)
 	}
 }

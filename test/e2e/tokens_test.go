@@ -381,7 +381,8 @@ func TestTokensOfAProvider(t *testing.T) {
 	if _, err := a.connect("robot", firstProvider.token(map[string]any{"tenant": nil})); codeOf(err) != "28000" {
 		t.Errorf("a token without the claim: %v", err)
 	}
-	if conn, err := a.connect("robot", firstProvider.token(map[string]any{"tenant": []string{user1, user2}})); err == nil && visibleRows(conn) != entitledRows("nobody") {
+	if conn, err := a.connect("robot", firstProvider.token(map[string]any{"tenant": []string{user1, user2}})); err == nil &&
+		visibleRows(conn) != entitledRows("nobody") {
 		t.Error("a list of tenants is a tenant")
 	}
 
@@ -444,7 +445,8 @@ func TestTokensOfAProvider(t *testing.T) {
 	}
 	// A token for a user's consents, and what the agent of that user then sees.
 	if response, text := a.call("POST", "/v1/consent/grant",
-		firstProvider.token(map[string]any{"role": "subject", "sub": user2}), `{"stream":"TEMPORARY"}`); response.StatusCode != 200 || !strings.Contains(text, user2) {
+		firstProvider.token(map[string]any{"role": "subject",
+			"sub": user2}), `{"stream":"TEMPORARY"}`); response.StatusCode != 200 || !strings.Contains(text, user2) {
 		t.Errorf("a user consents: %d %s", response.StatusCode, text)
 	}
 	// The same token over MCP.

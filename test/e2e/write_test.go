@@ -255,7 +255,8 @@ func TestPreparedWrites(t *testing.T) {
 	}
 	var rowsOfUser1, rowsOfUser2, logRows int
 	if err := ownerConn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE user_id = $1 AND title = 'p'), count(*) FILTER (WHERE user_id = $2 AND title = 'q'),
-		(SELECT count(*) FROM item_log WHERE what = 'INSERT' AND who = 'pgconsent_agent') FROM items`, user1, user2).Scan(&rowsOfUser1, &rowsOfUser2, &logRows); err != nil {
+		(SELECT count(*) FROM item_log WHERE what = 'INSERT' AND who = 'pgconsent_agent') FROM items`, user1, user2).
+		Scan(&rowsOfUser1, &rowsOfUser2, &logRows); err != nil {
 		t.Fatal(err)
 	}
 	if rowsOfUser1 != 8 || rowsOfUser2 != 1 || logRows != 9 {

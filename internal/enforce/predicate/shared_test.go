@@ -18,7 +18,8 @@ func (s *schema) sharedBlock(t *table) object {
 			continue
 		}
 		column := target.columnsWhere(func(c *tableColumn) bool { return c.use == statusSQL })[0]
-		b := object{"record": object{s.qualifiedName(target): object{target.key.name: fromColumns[0].name}}, "granted": object{"column": column.name, "is": "granted"}}
+		b := object{"record": object{s.qualifiedName(target): object{target.key.name: fromColumns[0].name}},
+			"granted": object{"column": column.name, "is": "granted"}}
 		if column.sqlType == "boolean" {
 			b["granted"] = object{"column": column.name, "is": "true"}
 		}

@@ -52,7 +52,8 @@ func TestTriples(t *testing.T) {
 		}
 		if tier.IsNightly() && time.Since(reportedAt) > 5*time.Second {
 			reportedAt = time.Now()
-			fmt.Fprintf(os.Stderr, "triples: %d of %d (%d %%), %.0f/s, %d schemas, %.0f %% of rows shown, seed %d\n", r.rowCount, wantedCount, 100*r.rowCount/wantedCount,
+			fmt.Fprintf(os.Stderr, "triples: %d of %d (%d %%), %.0f/s, %d schemas, %.0f %% of rows shown, seed %d\n", r.rowCount,
+				wantedCount, 100*r.rowCount/wantedCount,
 				float64(r.rowCount)/time.Since(startedAt).Seconds(), number+1, 100*float64(r.shownCount)/float64(max(r.rowCount, 1)), seed)
 		}
 	}

@@ -150,7 +150,8 @@ func send(t testing.TB, method, url, token, session, body string, header ...stri
 }
 
 const (
-	initializeMessage  = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	initializeMessage = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	initializedMessage = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	list               = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 )

@@ -225,7 +225,8 @@ func TestLoad(t *testing.T) {
 	if !calledNames["unnamed"] { // the function of the operator is PostgreSQL's own, so it is not listed
 		t.Errorf("the check calls %v", calledNames)
 	}
-	if array := snap.TypeByOID(checked[0].Base); array == nil || snap.TypeByOID(array.Element) == nil || snap.TypeByOID(array.Element).Name != publicName("short") {
+	if array := snap.TypeByOID(checked[0].Base); array == nil || snap.TypeByOID(array.Element) == nil ||
+		snap.TypeByOID(array.Element).Name != publicName("short") {
 		t.Errorf("the array under the domain: %+v", array)
 	}
 	if mood := snap.TypesNamed("", "mood"); len(snap.CastsTo(mood[0].OID)) != 0 {
