@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // An expression of an agent that fails for hidden names does not fail: no shadow runs it on a row that the shadow
@@ -22,12 +23,16 @@ func TestShadowsKeepExpressionsFromHiddenNames(t *testing.T) {
 	).migrate()
 	w.exec(w.super, "ANALYZE")
 	agent := w.agent(user1)
+	columnNumber := 0
 	for _, s := range catalog.Shadows() {
 		source, ok := w.snap.Relation(s.Source)
 		if !ok || s.IsEmpty {
 			continue
 		}
 		for _, c := range source.Columns {
+			if columnNumber++; !tier.IsPicked(columnNumber, 1) {
+				continue
+			}
 			name := "t." + catalog.QuoteIdent(c.Name) + "::pg_catalog.text"
 			sql := fmt.Sprintf("SELECT count(*) FROM %s AS t WHERE 1 / (CASE WHEN pg_catalog.strpos(%s, 'hidden') > 0 THEN 0 ELSE 1 END) = 7 OR "+
 				"pg_catalog.strpos(%s, 'hidden') > 0", s.View().SQL(), name, name)

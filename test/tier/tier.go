@@ -80,7 +80,7 @@ func Seed() uint64 { return numberFromEnv("PGCONSENT_SEED", 1, 64) }
 // Rand returns random numbers from the seed. Tests and goroutines that run at the same time take different streams.
 func Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(Seed(), stream)) }
 
-// IsPicked tells whether the i-th case of a list runs. make test-all runs one of n cases. The quick run takes half of
+// IsPicked tells whether the i-th case of a list runs. make test-all runs one of n cases. The quick run takes half
 // of these, and the nightly run all. The first case always runs.
 func IsPicked(i, n int) bool {
 	switch {

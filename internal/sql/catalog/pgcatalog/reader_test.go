@@ -38,7 +38,8 @@ func checkSameAsFullRead(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, afte
 }
 
 // After any change, reading only what has changed gives the same snapshot as reading everything. One reader reads after
-// each statement, and one after some. The third reads at the end; an older transaction is open meanwhile.
+// each statement, and one after some. The third reads at the end; an older transaction is open meanwhile. The quick run
+// compares after every second statement, when what the reader has missed of the one before still shows.
 func TestIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
@@ -54,6 +55,15 @@ func TestIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	for i, sql := range watchedChanges {
 		exec(t, conn, roles.Replace(sql))
 		before := eachReader.WholeReads()
+		if !tier.IsPicked(i, 1) {
+			if _, err := eachReader.Read(t.Context(), conn); err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+			if eachReader.WholeReads() == before {
+				partialReads++
+			}
+			continue
+		}
 		snapshot := checkSameAsFullRead(t, eachReader, conn, sql)
 		if eachReader.WholeReads() == before {
 			partialReads++
