@@ -45,68 +45,68 @@ type messageTail struct {
 }
 
 // relayChunk handles what was read, or the error of reading. It returns false when the session is over, or has failed.
-func (o *answers) relayChunk(c *serverConn, err error) (goesOn bool) {
+func (a *answers) relayChunk(c *serverConn, err error) (goesOn bool) {
 	defer func() {
-		if !goesOn && o.retriedAnswer.answerIsRetried {
-			o.retry.leaveTurn()
+		if !goesOn && a.retriedAnswer.answerIsRetried {
+			a.retry.leaveTurn()
 		}
 	}()
-	defer o.recoverPanic()
-	reason, finished := o.relayOrGiveBack(c, err)
+	defer a.recoverPanic()
+	reason, finished := a.relayOrGiveBack(c, err)
 	if finished {
-		o.end(reason)
+		a.end(reason)
 	}
 	return !finished
 }
 
 // relayOrGiveBack relays what was read, and gives the connection back where the session needs it no more. Where the
 // session is over it returns the reason, and nil if the client was told already.
-func (o *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Error, finished bool) {
+func (a *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Error, finished bool) {
 	if err != nil {
 		switch {
-		case o.serverEndsSession:
+		case a.serverEndsSession:
 			return nil, true
-		case errors.Is(err, os.ErrDeadlineExceeded) && o.wasOnlyWoken():
-			o.giveBack(c)
+		case errors.Is(err, os.ErrDeadlineExceeded) && a.wasOnlyWoken():
+			a.giveBack(c)
 			return nil, false
-		case o.outlives(c):
+		case a.outlives(c):
 			return nil, false
 		case err == io.EOF:
 			err = nil
 		}
 		return connectionLostError(err), true
 	}
-	o.outcomes.timeOfRead = time.Now()
-	failure := o.scan()
-	o.outcomes.reportReturned()
-	writeErr := o.flush()
-	o.outcomes.record(o.server.metrics)
+	a.outcomes.timeOfRead = time.Now()
+	failure := a.scan()
+	a.outcomes.reportReturned()
+	writeErr := a.flush()
+	a.outcomes.record(a.server.metrics)
 	switch {
 	case writeErr != nil:
 		return nil, true // The client has closed its connection.
 	case failure != nil:
 		return failure, true
-	case o.sealExpired && o.tail.remaining == 0:
-		o.stop(sealExpiredError())
+	case a.sealExpired && a.tail.remaining == 0:
+		a.stop(sealExpiredError())
 		return nil, true
-	case o.drained:
+	case a.drained:
 		return shutdownError(), true
 	}
-	o.giveBack(c)
+	a.giveBack(c)
 	return nil, false
 }
 
 // flush sends the part of the chunk that passes to the client.
-func (o *answers) flush() error {
+func (a *answers) flush() error {
 	var err error
-	if b := o.passedBytes(); len(b) > 0 {
-		o.retry.clientWrites.Add(1)
-		err = o.clientSink.write(b)
+	if b := a.passedBytes(); len(b) > 0 {
+		a.retry.clientWrites.Add(1)
+		err = a.clientSink.write(b)
 	}
-	o.retriedAnswer.hasOtherAnswers = false
-	if isPartlySent := err != nil || o.tail.remaining > 0 && !o.tail.isSkipped; isPartlySent != o.partlySent {
-		o.partlySent = isPartlySent
-		o.setBroken(isPartlySent)
+	a.retriedAnswer.hasOtherAnswers = false
+	if isPartlySent := err != nil || a.tail.remaining > 0 && !a.tail.isSkipped; isPartlySent != a.partlySent {
+		a.partlySent = isPartlySent
+		a.setBroken(isPartlySent)
 	}
 	return err
 }
@@ -120,17 +120,17 @@ func desyncError(cause error) *sqlstate.Error {
 }
 
 // scan goes through the chunk. It returns the reason to end the session.
-func (o *answers) scan() *sqlstate.Error {
-	for o.unreadStart < o.unreadEnd && (!o.sealExpired || o.tail.remaining > 0) {
+func (a *answers) scan() *sqlstate.Error {
+	for a.unreadStart < a.unreadEnd && (!a.sealExpired || a.tail.remaining > 0) {
 		var needsMore bool
 		var err *sqlstate.Error
 		switch {
-		case o.tail.columns > 0 && !o.tail.isSkipped:
-			needsMore, err = o.column()
-		case o.tail.remaining > 0:
-			o.passTail()
+		case a.tail.columns > 0 && !a.tail.isSkipped:
+			needsMore, err = a.column()
+		case a.tail.remaining > 0:
+			a.passTail()
 		default:
-			needsMore, err = o.message()
+			needsMore, err = a.message()
 		}
 		if needsMore || err != nil {
 			return err
@@ -140,20 +140,20 @@ func (o *answers) scan() *sqlstate.Error {
 }
 
 // passTail handles what has arrived of the message in progress.
-func (o *answers) passTail() {
-	n := min(o.tail.remaining, o.unreadEnd-o.unreadStart)
-	o.tail.remaining -= n
-	if o.tail.isSkipped {
-		o.drop(n)
+func (a *answers) passTail() {
+	n := min(a.tail.remaining, a.unreadEnd-a.unreadStart)
+	a.tail.remaining -= n
+	if a.tail.isSkipped {
+		a.drop(n)
 	} else {
-		o.pass(n)
+		a.pass(n)
 	}
 }
 
 // message handles the next message. It returns needsMore if too little of the message has arrived.
-func (o *answers) message() (needsMore bool, _ *sqlstate.Error) {
-	b := (*o.buf)[o.unreadStart:o.unreadEnd]
-	o.tail.isSkipped = false
+func (a *answers) message() (needsMore bool, _ *sqlstate.Error) {
+	b := (*a.buf)[a.unreadStart:a.unreadEnd]
+	a.tail.isSkipped = false
 	if len(b) < headerSize {
 		return true, nil
 	}
@@ -163,26 +163,26 @@ func (o *answers) message() (needsMore bool, _ *sqlstate.Error) {
 		return false, desyncError(errors.New("invalid length of a server's message"))
 	}
 	length := int(size) + 1
-	if !o.isReadWhole(typ) {
-		return o.resultMessage(typ, length)
+	if !a.isReadWhole(typ) {
+		return a.resultMessage(typ, length)
 	}
-	n := min(length, len(*o.buf))
+	n := min(length, len(*a.buf))
 	if len(b) < n {
 		return true, nil // The rest of the message fits into the buffer.
 	}
-	return false, o.sessionMessage(typ, b[headerSize:n], length-n)
+	return false, a.sessionMessage(typ, b[headerSize:n], length-n)
 }
 
 // isReadWhole reports whether messages of this type are read whole: they say something about the session.
-func (o *answers) isReadWhole(typ byte) bool {
+func (a *answers) isReadWhole(typ byte) bool {
 	switch typ {
 	case 'E', 'N', 'S', 'Z', 'A':
 		return true
 	case 'D':
-		_, ok := o.current().(*settingsEntry)
+		_, ok := a.current().(*settingsEntry)
 		return ok
 	case 'C':
-		e := o.current()
+		e := a.current()
 		if e == nil || e.asExecution() == nil {
 			return false
 		}
@@ -194,8 +194,8 @@ func (o *answers) isReadWhole(typ byte) bool {
 
 // resultMessage handles a message that belongs to the result of a client's message, by its header. Its tail passes as
 // it arrives, except for the columns of a RowDescription. Where keys of rows are recorded, it is read whole if it fits.
-func (o *answers) resultMessage(typ byte, length int) (needsMore bool, _ *sqlstate.Error) {
-	b := (*o.buf)[o.unreadStart:o.unreadEnd]
+func (a *answers) resultMessage(typ byte, length int) (needsMore bool, _ *sqlstate.Error) {
+	b := (*a.buf)[a.unreadStart:a.unreadEnd]
 	if typ == 'T' {
 		switch {
 		case length < descriptionHeader:
@@ -204,62 +204,62 @@ func (o *answers) resultMessage(typ byte, length int) (needsMore bool, _ *sqlsta
 			return true, nil // The rest of the message fits into the buffer.
 		}
 	}
-	readsKeys := o.readsKeys(typ)
-	answered, body := o.head, []byte(nil)
-	if readsKeys && length <= len(*o.buf) {
+	readsKeys := a.readsKeys(typ)
+	answered, body := a.head, []byte(nil)
+	if readsKeys && length <= len(*a.buf) {
 		if len(b) < length {
 			return true, nil // The rest of the message fits into the buffer.
 		}
 		body = b[headerSize:length]
 	}
-	if err := o.answer(typ, length-headerSize); err != nil {
+	if err := a.answer(typ, length-headerSize); err != nil {
 		return false, err
 	}
-	if readsKeys && !o.tail.isSkipped {
-		o.readKeys(answered, typ, body)
+	if readsKeys && !a.tail.isSkipped {
+		a.readKeys(answered, typ, body)
 	}
 	n := min(length, len(b))
-	if o.tail.columns = 0; typ == 'T' && !o.tail.isSkipped {
+	if a.tail.columns = 0; typ == 'T' && !a.tail.isSkipped {
 		n = descriptionHeader
-		o.tail.columns = int(binary.BigEndian.Uint16(b[headerSize:]))
-		if o.tail.columns == 0 && length > n {
+		a.tail.columns = int(binary.BigEndian.Uint16(b[headerSize:]))
+		if a.tail.columns == 0 && length > n {
 			return false, desyncError(errDescription)
 		}
 	}
-	o.tail.remaining = length - n
-	if o.tail.isSkipped {
-		o.drop(n)
-		o.inserted, o.endedResult.clientError = append(o.inserted, o.endedResult.clientError...), nil
-		o.inserted, o.tail.replacement = append(o.inserted, o.tail.replacement...), nil
+	a.tail.remaining = length - n
+	if a.tail.isSkipped {
+		a.drop(n)
+		a.inserted, a.endedResult.clientError = append(a.inserted, a.endedResult.clientError...), nil
+		a.inserted, a.tail.replacement = append(a.inserted, a.tail.replacement...), nil
 	} else {
-		o.pass(n)
+		a.pass(n)
 	}
 	return false, nil
 }
 
 // current returns the entry that the answers belong to now.
-func (o *answers) current() entry {
-	if o.head == nil {
-		o.head = o.ledger.head()
+func (a *answers) current() entry {
+	if a.head == nil {
+		a.head = a.ledger.head()
 	}
-	return o.head
+	return a.head
 }
 
 // succeed ends the current entry with success.
-func (o *answers) succeed() {
-	o.outcomes.add(o.head)
-	o.ledger.succeed()
-	o.head = nil
+func (a *answers) succeed() {
+	a.outcomes.add(a.head)
+	a.ledger.succeed()
+	a.head = nil
 }
 
 // answer has the current entry take a message.
-func (o *answers) answer(typ byte, length int) *sqlstate.Error {
-	e := o.current()
+func (a *answers) answer(typ byte, length int) *sqlstate.Error {
+	e := a.current()
 	if e == nil || e.base().refusal != nil {
 		return desyncError(errUnexpectedAnswer)
 	}
-	o.tail.isSkipped = e.base().fromProxy || o.endedResult.execution != nil
-	isExpected, err := e.handleAnswer(o, typ, length)
+	a.tail.isSkipped = e.base().fromProxy || a.endedResult.execution != nil
+	isExpected, err := e.handleAnswer(a, typ, length)
 	if err == nil && !isExpected {
 		return desyncError(errUnexpectedAnswer)
 	}

@@ -115,18 +115,18 @@ func benchmarkAnswers(s *session) *answers {
 	return &answers{session: s, relay: relay{source: source{peer: &endlessReader{}}, clientSink: newSink(discardConn{})}}
 }
 
-func benchmarkRelay(b *testing.B, o *answers, serverBytes []byte) {
-	o.peer = &endlessReader{serverBytes}
-	if err := o.fill(); err != nil {
+func benchmarkRelay(b *testing.B, a *answers, serverBytes []byte) {
+	a.peer = &endlessReader{serverBytes}
+	if err := a.fill(); err != nil {
 		b.Fatal(err)
 	}
-	if err := o.scan(); err != nil {
+	if err := a.scan(); err != nil {
 		b.Fatal(err)
 	}
-	if err := o.flush(); err != nil {
+	if err := a.flush(); err != nil {
 		b.Fatal(err)
 	}
-	o.outcomes.record(o.server.metrics)
+	a.outcomes.record(a.server.metrics)
 }
 
 var oneRow = []pgx3.BackendMessage{

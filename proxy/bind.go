@@ -18,11 +18,11 @@ type bindEntry struct {
 
 func (e *bindEntry) appendRefused(dst []byte) []byte { return e.refusal.bind(dst) }
 
-func (e *bindEntry) handleAnswer(o *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
+func (e *bindEntry) handleAnswer(a *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
 	if typ != '2' { // The type is that of BindComplete.
 		return false, nil
 	}
-	o.succeed()
+	a.succeed()
 	return true, nil
 }
 

@@ -195,15 +195,15 @@ func hasParameters(text string) bool {
 func (e *queryEntry) runsCached() bool { return e.cached != nil && e.steps == nil && e.refusal == nil }
 
 // answerCached takes those answers to the messages of a cached Query that a Query does not have.
-func (e *queryEntry) answerCached(o *answers, typ byte) (isExpected bool) {
+func (e *queryEntry) answerCached(a *answers, typ byte) (isExpected bool) {
 	switch typ {
 	case '1':
-		o.ledger.confirmCached(e.cached)
+		a.ledger.confirmCached(e.cached)
 	case '2', '3', 'n':
 	default:
 		return false
 	}
-	o.tail.isSkipped = true
+	a.tail.isSkipped = true
 	return true
 }
 

@@ -16,11 +16,11 @@ func (e *closeEntry) beginsTransaction() bool { return false }
 
 func (e *closeEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
 
-func (e *closeEntry) handleAnswer(o *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
+func (e *closeEntry) handleAnswer(a *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
 	if typ != '3' { // The type is that of CloseComplete.
 		return false, nil
 	}
-	o.succeed()
+	a.succeed()
 	return true, nil
 }
 

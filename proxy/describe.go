@@ -18,7 +18,7 @@ type describeEntry struct {
 
 func (e *describeEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
 
-func (e *describeEntry) handleAnswer(o *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
+func (e *describeEntry) handleAnswer(a *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
 	switch typ {
 	case 't': // The type is that of ParameterDescription.
 		isExpected = e.object == 'S' && !e.parameters
@@ -28,7 +28,7 @@ func (e *describeEntry) handleAnswer(o *answers, typ byte, _ int) (isExpected bo
 		if e.object == 'S' && !e.parameters {
 			return false, nil
 		}
-		o.succeed()
+		a.succeed()
 		return true, nil
 	}
 	return false, nil

@@ -24,25 +24,25 @@ const (
 var errDescription = errors.New("invalid RowDescription")
 
 // column handles the next column of a RowDescription. It returns needsMore if the column has not arrived whole.
-func (o *answers) column() (needsMore bool, _ *sqlstate.Error) {
-	available := (*o.buf)[o.unreadStart:min(o.unreadEnd, o.unreadStart+o.tail.remaining)]
+func (a *answers) column() (needsMore bool, _ *sqlstate.Error) {
+	available := (*a.buf)[a.unreadStart:min(a.unreadEnd, a.unreadStart+a.tail.remaining)]
 	end := bytes.IndexByte(available, 0)
 	if end < 0 || len(available) < end+1+columnTail {
-		if len(available) == o.tail.remaining || len(available) > maxColumn {
+		if len(available) == a.tail.remaining || len(available) > maxColumn {
 			return false, desyncError(errDescription)
 		}
 		return true, nil
 	}
 	field := available[end+1:]
-	origin := o.decider.ClientOrigin(verdict.Origin{Relation: binary.BigEndian.Uint32(field),
+	origin := a.decider.ClientOrigin(verdict.Origin{Relation: binary.BigEndian.Uint32(field),
 		Number: int16(binary.BigEndian.Uint16(field[4:]))})
 	binary.BigEndian.PutUint32(field, origin.Relation)
 	binary.BigEndian.PutUint16(field[4:], uint16(origin.Number))
 	n := end + 1 + columnTail
-	o.pass(n)
-	o.tail.remaining -= n
-	o.tail.columns--
-	if o.tail.columns == 0 && o.tail.remaining > 0 {
+	a.pass(n)
+	a.tail.remaining -= n
+	a.tail.columns--
+	if a.tail.columns == 0 && a.tail.remaining > 0 {
 		return false, desyncError(errDescription)
 	}
 	return false, nil

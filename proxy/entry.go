@@ -28,7 +28,7 @@ type entry interface {
 
 	// handleAnswer handles one message of the server, by its type and the length of its body. It returns false where
 	// PostgreSQL has no such answer to a message of this kind.
-	handleAnswer(o *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error)
+	handleAnswer(a *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error)
 }
 
 // entryBase is what all kinds of messages have in common.
@@ -103,14 +103,14 @@ type execution struct {
 func (x *execution) asExecution() *execution { return x }
 
 // answerRows handles the answers that a Query and an Execute have in common.
-func (x *execution) answerRows(o *answers, typ byte, length int) (isExpected bool) {
+func (x *execution) answerRows(a *answers, typ byte, length int) (isExpected bool) {
 	switch typ {
 	case 'D', 'd': // The types are those of DataRow and CopyData.
-		if o.endedResult.execution != nil {
+		if a.endedResult.execution != nil {
 			return true
 		}
 		if bound, isSet := x.limit.exceededBy(length); isSet {
-			o.cutResult(x, bound)
+			a.cutResult(x, bound)
 		} else {
 			x.rows++
 			x.bytes += int64(length)
@@ -121,7 +121,7 @@ func (x *execution) answerRows(o *answers, typ byte, length int) (isExpected boo
 		return true
 	case 'G': // The type is that of CopyInResponse.
 		// When a limit has ended the result, the client sends no rows of a COPY, for which the server would wait.
-		return o.endedResult.execution == nil && o.ledger.noteCopyRequested(x)
+		return a.endedResult.execution == nil && a.ledger.noteCopyRequested(x)
 	default:
 		// CopyBothResponse is among these: no agent may start replication.
 		return false
@@ -129,9 +129,9 @@ func (x *execution) answerRows(o *answers, typ byte, length int) (isExpected boo
 }
 
 // completeStatement applies the effect of the statement whose CommandComplete has come.
-func (x *execution) completeStatement(o *answers) {
+func (x *execution) completeStatement(a *answers) {
 	if x.verdict != nil && x.completedStatements < len(x.verdict.Effects) {
-		o.sealExpired = o.ledger.statementCompleted(x, x.completedStatements)
+		a.sealExpired = a.ledger.statementCompleted(x, x.completedStatements)
 	}
 	x.completedStatements++
 }

@@ -15,18 +15,18 @@ type executeEntry struct {
 
 func (e *executeEntry) appendRefused(dst []byte) []byte { return e.refusal.execute(dst) }
 
-func (e *executeEntry) handleAnswer(o *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error) {
+func (e *executeEntry) handleAnswer(a *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error) {
 	switch typ {
 	case 'C': // The type is that of CommandComplete.
-		e.completeStatement(o)
-		return true, o.endExecute(e)
+		e.completeStatement(a)
+		return true, a.endExecute(e)
 	case 's': // The type is that of PortalSuspended.
-		return true, o.endExecute(e)
+		return true, a.endExecute(e)
 	case 'I': // The type is that of EmptyQueryResponse.
-		o.succeed()
+		a.succeed()
 		return true, nil
 	}
-	return e.answerRows(o, typ, length), nil
+	return e.answerRows(a, typ, length), nil
 }
 
 // execute stages an Execute message.

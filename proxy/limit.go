@@ -81,62 +81,62 @@ type endedResult struct {
 
 // cutResult ends a result before the row at hand. The client gets an error in its place, and nothing more until
 // ReadyForQuery, as after any error.
-func (o *answers) cutResult(x *execution, bound verdict.ExceededBound) {
+func (a *answers) cutResult(x *execution, bound verdict.ExceededBound) {
 	err := x.limit.Exceeded(bound)
 	x.limit.code = err.Code
-	o.ledger.failPortal(x)
-	o.tail.isSkipped = true
-	o.endedResult = endedResult{execution: x, clientError: encodeError(nil, "ERROR", err), cancelDone: make(chan error, 1)}
-	server, key := o.cancelUpstreamAt, o.connection.key
-	go func(canceled chan<- error) { canceled <- server.cancel(key) }(o.endedResult.cancelDone)
+	a.ledger.failPortal(x)
+	a.tail.isSkipped = true
+	a.endedResult = endedResult{execution: x, clientError: encodeError(nil, "ERROR", err), cancelDone: make(chan error, 1)}
+	server, key := a.cancelUpstreamAt, a.connection.key
+	go func(canceled chan<- error) { canceled <- server.cancel(key) }(a.endedResult.cancelDone)
 }
 
 // waitForCancel waits until the server has got the cancel request, which otherwise could hit the next statement.
-func (o *answers) waitForCancel() *sqlstate.Error {
-	if o.endedResult.cancelDone == nil {
+func (a *answers) waitForCancel() *sqlstate.Error {
+	if a.endedResult.cancelDone == nil {
 		return nil
 	}
 	select {
-	case err := <-o.endedResult.cancelDone:
-		o.endedResult.cancelDone = nil
+	case err := <-a.endedResult.cancelDone:
+		a.endedResult.cancelDone = nil
 		if err != nil {
 			return connectionLostError(err)
 		}
-	case <-o.ctx.Done():
+	case <-a.ctx.Done():
 	}
 	return nil
 }
 
 // endExecute ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent
 // behind it, the server is made to fail in its place.
-func (o *answers) endExecute(e *executeEntry) *sqlstate.Error {
-	if o.endedResult.execution != nil && !e.synced {
-		return o.undoResult((*refusal).execute, false)
+func (a *answers) endExecute(e *executeEntry) *sqlstate.Error {
+	if a.endedResult.execution != nil && !e.synced {
+		return a.undoResult((*refusal).execute, false)
 	}
-	o.succeed()
+	a.succeed()
 	return nil
 }
 
 // undoResult makes the server fail in place of an execution that it has completed and whose result was ended. It sends
 // the refused form of a message, and a Sync after it where the client's was answered already.
-func (o *answers) undoResult(form func(*refusal, []byte) []byte, sync bool) *sqlstate.Error {
-	if o.endedResult.isUndoSent {
+func (a *answers) undoResult(form func(*refusal, []byte) []byte, sync bool) *sqlstate.Error {
+	if a.endedResult.isUndoSent {
 		return desyncError(errors.New("the server did not fail where it must"))
 	}
-	o.endedResult.isUndoSent = true
-	b := form(newRefusal(o.endedResult.execution.limit.Exceeded(verdict.TooManyRows)), nil)
+	a.endedResult.isUndoSent = true
+	b := form(newRefusal(a.endedResult.execution.limit.Exceeded(verdict.TooManyRows)), nil)
 	if sync {
 		b = appendSync(b)
 	}
-	return o.send(b)
+	return a.send(b)
 }
 
 // send sends bytes to the server. The goroutine that handles the client's messages waits meanwhile for the answers.
-func (o *answers) send(b []byte) *sqlstate.Error {
+func (a *answers) send(b []byte) *sqlstate.Error {
 	if len(b) == 0 {
 		return nil
 	}
-	if _, err := o.upstream.Write(b); err != nil {
+	if _, err := a.upstream.Write(b); err != nil {
 		return connectionLostError(err)
 	}
 	return nil

@@ -19,16 +19,16 @@ type parseEntry struct {
 
 func (e *parseEntry) appendRefused(dst []byte) []byte { return e.refusal.parse(dst, e.upstreamName) }
 
-func (e *parseEntry) handleAnswer(o *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
+func (e *parseEntry) handleAnswer(a *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
 	if e.sentAsClose && typ == '3' { // CloseComplete
-		o.tail.isSkipped, o.tail.replacement = true, parseComplete
-		o.succeed()
+		a.tail.isSkipped, a.tail.replacement = true, parseComplete
+		a.succeed()
 		return true, nil
 	}
 	if typ != '1' || e.sentAsClose { // ParseComplete
 		return false, nil
 	}
-	o.succeed()
+	a.succeed()
 	return true, nil
 }
 

@@ -137,25 +137,25 @@ func (r *requests) sendBefore(m proxyMessages) error {
 
 // giveBack gives the connection back, if the session needs it no more. It belongs to the goroutine that reads the
 // answers.
-func (o *answers) giveBack(c *serverConn) {
-	if !o.needsNoConnection() {
+func (a *answers) giveBack(c *serverConn) {
+	if !a.needsNoConnection() {
 		return
 	}
 	select {
-	case <-o.retry.turn:
+	case <-a.retry.turn:
 	default:
 		return // the goroutine that has the turn offers the connection when it gives the turn up: see [requests.leaveTurn]
 	}
-	if !o.ledger.needsNoConnection() {
-		o.retry.leaveTurn()
+	if !a.ledger.needsNoConnection() {
+		a.retry.leaveTurn()
 		return
 	}
-	if o.requests.pooling.settingsTouched {
-		o.outgoing.Go(o.requests.readSettings)
+	if a.requests.pooling.settingsTouched {
+		a.outgoing.Go(a.requests.readSettings)
 		return
 	}
-	defer o.retry.leaveTurn()
-	if !o.detach(c) {
+	defer a.retry.leaveTurn()
+	if !a.detach(c) {
 		return
 	}
 	if c.canceling.Load() == 0 {
@@ -170,50 +170,50 @@ func (o *answers) giveBack(c *serverConn) {
 
 // outlives tells whether the session goes on without a connection that has ended: all is answered, and it was about to
 // be given back. It belongs to the goroutine that reads the answers.
-func (o *answers) outlives(c *serverConn) bool {
-	if !o.needsNoConnection() || !o.retry.tryTakeTurn() {
+func (a *answers) outlives(c *serverConn) bool {
+	if !a.needsNoConnection() || !a.retry.tryTakeTurn() {
 		return false
 	}
-	defer o.retry.leaveTurn()
-	if !o.ledger.needsNoConnection() || o.requests.pooling.settingsTouched || !o.detach(c) {
+	defer a.retry.leaveTurn()
+	if !a.ledger.needsNoConnection() || a.requests.pooling.settingsTouched || !a.detach(c) {
 		return false
 	}
-	o.connector.giveUp(c)
+	a.connector.giveUp(c)
 	return true
 }
 
 // needsNoConnection tells whether the session of a pool needs its connection no more, as far as the goroutine knows that
 // reads the answers.
-func (o *answers) needsNoConnection() bool {
-	return o.pooled() && o.tail.remaining == 0 && o.unreadStart == o.unreadEnd && !o.retriedAnswer.answerIsRetried &&
-		o.ledger.needsNoConnection()
+func (a *answers) needsNoConnection() bool {
+	return a.pooled() && a.tail.remaining == 0 && a.unreadStart == a.unreadEnd && !a.retriedAnswer.answerIsRetried &&
+		a.ledger.needsNoConnection()
 }
 
 // detach takes the connection away from the session, unless the session has ended. The caller has the turn.
-func (o *answers) detach(c *serverConn) bool {
-	c.seal = o.requests.seal
-	o.mu.Lock()
-	if o.ended {
-		o.mu.Unlock()
+func (a *answers) detach(c *serverConn) bool {
+	c.seal = a.requests.seal
+	a.mu.Lock()
+	if a.ended {
+		a.mu.Unlock()
 		return false
 	}
 	if c.woken {
 		c.wake(false)
 	}
-	o.connection, o.upstream = nil, nil
-	o.mu.Unlock()
+	a.connection, a.upstream = nil, nil
+	a.mu.Unlock()
 	c.release()
 	return true
 }
 
 // wasOnlyWoken tells whether the goroutine that reads the answers was only woken. Then it waits for more.
-func (o *answers) wasOnlyWoken() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ended || !o.pooled() {
+func (a *answers) wasOnlyWoken() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended || !a.pooled() {
 		return false
 	}
-	o.connection.wake(false)
+	a.connection.wake(false)
 	return true
 }
 

@@ -27,19 +27,19 @@ func (e *queryEntry) endsWithReady() bool { return true }
 
 func (e *queryEntry) appendRefused(dst []byte) []byte { return e.refusal.query(dst) }
 
-func (e *queryEntry) handleAnswer(o *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error) {
+func (e *queryEntry) handleAnswer(a *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error) {
 	if e.steps == nil && e.settingsToAnswer > 0 && typ == 'C' {
 		e.settingsToAnswer--
-		o.tail.isSkipped = true
+		a.tail.isSkipped = true
 		return true, nil
 	}
-	if e.runsCached() && e.answerCached(o, typ) {
+	if e.runsCached() && e.answerCached(a, typ) {
 		return true, nil
 	}
 	if e.steps != nil {
 		switch typ {
 		case '1', '2', '3', 'n': // These types are answers to the extended messages of a step, which a Query does not have.
-			o.tail.isSkipped = true
+			a.tail.isSkipped = true
 			return true, nil
 		}
 	}
@@ -48,15 +48,15 @@ func (e *queryEntry) handleAnswer(o *answers, typ byte, length int) (isExpected 
 		return true, nil
 	case 'I': // The type is that of EmptyQueryResponse.
 		if e.steps != nil {
-			return true, o.send(e.steps.step(len(e.steps.parts)))
+			return true, a.send(e.steps.step(len(e.steps.parts)))
 		}
 		return true, nil
 	case 'C': // The type is that of CommandComplete.
-		e.completeStatement(o)
+		e.completeStatement(a)
 		e.expectSettings()
 		return true, nil
 	}
-	return e.answerRows(o, typ, length), nil
+	return e.answerRows(a, typ, length), nil
 }
 
 // query handles a Query message: it decides on the text and stages it.

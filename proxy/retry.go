@@ -137,12 +137,12 @@ type retriedAnswer struct {
 }
 
 // repeats tells whether the messages whose error f is can be sent once more. Then the caller has the turn.
-func (o *answers) repeats(f *errorFields) bool {
-	if f.fatal() || o.retriedAnswer.hasOtherAnswers || o.endedResult.execution != nil || !o.retry.tryTakeTurn() {
+func (a *answers) repeats(f *errorFields) bool {
+	if f.fatal() || a.retriedAnswer.hasOtherAnswers || a.endedResult.execution != nil || !a.retry.tryTakeTurn() {
 		return false
 	}
-	if !o.retry.canRepeat() || !o.ledger.startRetry() {
-		o.retry.leaveTurn()
+	if !a.retry.canRepeat() || !a.ledger.startRetry() {
+		a.retry.leaveTurn()
 		return false
 	}
 	return true

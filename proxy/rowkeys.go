@@ -21,12 +21,12 @@ func (x *execution) setKeyReader() {
 }
 
 // readsKeys reports whether a message is read whole for the keys in it, or for what it says of them.
-func (o *answers) readsKeys(typ byte) bool {
+func (a *answers) readsKeys(typ byte) bool {
 	if typ != 'T' && typ != 'D' {
 		return false
 	}
-	e := o.current()
-	if e == nil || e.base().fromProxy || o.endedResult.execution != nil {
+	e := a.current()
+	if e == nil || e.base().fromProxy || a.endedResult.execution != nil {
 		return false
 	}
 	if x := e.asExecution(); x != nil && x.keyReader != nil {
@@ -37,7 +37,7 @@ func (o *answers) readsKeys(typ byte) bool {
 }
 
 // readKeys reads a DataRow or a RowDescription that answers e; the body is nil if the message is too long.
-func (o *answers) readKeys(e entry, typ byte, body []byte) {
+func (a *answers) readKeys(e entry, typ byte, body []byte) {
 	switch e := e.(type) {
 	case *executeEntry:
 		if typ == 'D' {
@@ -45,7 +45,7 @@ func (o *answers) readKeys(e entry, typ byte, body []byte) {
 			if formats == nil {
 				formats = []int16{}
 			}
-			e.keyReader.Row(o.descriptions[e.verdict.Text], formats, body)
+			e.keyReader.Row(a.descriptions[e.verdict.Text], formats, body)
 			return
 		}
 	case *queryEntry:
@@ -56,10 +56,10 @@ func (o *answers) readKeys(e entry, typ byte, body []byte) {
 		}
 		return
 	}
-	if o.descriptions == nil || len(o.descriptions) >= maxDescriptions {
-		o.descriptions = map[string][]byte{}
+	if a.descriptions == nil || len(a.descriptions) >= maxDescriptions {
+		a.descriptions = map[string][]byte{}
 	}
-	o.descriptions[e.base().verdict.Text] = bytes.Clone(body)
+	a.descriptions[e.base().verdict.Text] = bytes.Clone(body)
 }
 
 // resultFormats reads the result formats at the end of a Bind, behind its names, and returns nil if they are not valid.

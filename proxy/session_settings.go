@@ -44,11 +44,11 @@ type settingsEntry struct {
 
 func (e *settingsEntry) appendRefused(dst []byte) []byte { return e.refusal.execute(dst) }
 
-func (e *settingsEntry) handleAnswer(o *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
+func (e *settingsEntry) handleAnswer(a *answers, typ byte, _ int) (isExpected bool, err *sqlstate.Error) {
 	if typ != 'C' { // CommandComplete; the DataRow is read whole
 		return false, nil
 	}
-	o.succeed()
+	a.succeed()
 	return true, nil
 }
 

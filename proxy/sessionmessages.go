@@ -10,83 +10,83 @@ import (
 
 // sessionMessage handles a message that is read whole. missing is how many of its bytes did not fit into the buffer;
 // they are thrown away.
-func (o *answers) sessionMessage(typ byte, body []byte, missing int) *sqlstate.Error {
+func (a *answers) sessionMessage(typ byte, body []byte, missing int) *sqlstate.Error {
 	n := headerSize + len(body)
 	var clientError []byte // bytes that the client gets in place of the message
 	var mayPass bool
 	var err *sqlstate.Error
 	switch typ {
 	case 'E': // The type is that of ErrorResponse.
-		clientError, err = o.takeError(body)
+		clientError, err = a.takeError(body)
 	case 'N': // The type is that of NoticeResponse.
-		clientError = o.notice(body)
-		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || len(clientError) > 0
+		clientError = a.notice(body)
+		a.retriedAnswer.hasOtherAnswers = a.retriedAnswer.hasOtherAnswers || len(clientError) > 0
 	case 'C': // The type is that of CommandComplete, of a step or of a statement that has another tag for the client.
 		if missing > 0 {
 			return desyncError(errors.New("CommandComplete is too long"))
 		}
-		clientError, err = o.takeCommandComplete(bytes.Clone((*o.buf)[o.unreadStart : o.unreadStart+n]))
+		clientError, err = a.takeCommandComplete(bytes.Clone((*a.buf)[a.unreadStart : a.unreadStart+n]))
 	case 'D': // The type is that of DataRow, of the settings that the proxy reads.
-		o.current().(*settingsEntry).takeRow(body, missing)
+		a.current().(*settingsEntry).takeRow(body, missing)
 	case 'A': // The type is that of NotificationResponse.
-		clientError = o.notification(body, missing)
-		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || len(clientError) > 0
+		clientError = a.notification(body, missing)
+		a.retriedAnswer.hasOtherAnswers = a.retriedAnswer.hasOtherAnswers || len(clientError) > 0
 	case 'S': // The type is that of ParameterStatus.
 		name, _, ok := readCString(body)
 		// As a connection passes to a session, it gets the values that the client knows already.
-		isOwn := o.pooled() && o.current() != nil && o.current().base().fromProxy
+		isOwn := a.pooled() && a.current() != nil && a.current().base().fromProxy
 		mayPass = ok && missing == 0 && isReported(name) && !isOwn
 		if !settingsThatPlansIgnore[name] && !isOwn {
-			o.ledger.dropAllCached()
+			a.ledger.dropAllCached()
 		}
-		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || mayPass
+		a.retriedAnswer.hasOtherAnswers = a.retriedAnswer.hasOtherAnswers || mayPass
 	case 'Z': // The type is that of ReadyForQuery.
 		if len(body) != 1 || missing != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
 			return desyncError(errors.New("invalid ReadyForQuery"))
 		}
-		mayPass, err = o.readyForQuery(body[0])
+		mayPass, err = a.readyForQuery(body[0])
 	}
 	if err != nil {
 		return err
 	}
 	if mayPass {
-		o.pass(n)
+		a.pass(n)
 		return nil
 	}
-	o.drop(n)
-	o.inserted = append(o.inserted, clientError...)
-	o.tail.remaining, o.tail.isSkipped = missing, true
+	a.drop(n)
+	a.inserted = append(a.inserted, clientError...)
+	a.tail.remaining, a.tail.isSkipped = missing, true
 	return nil
 }
 
 // notification returns the NotificationResponse for the client, or nothing if the client has not listened to the
 // channel. It knows only its own process among those that send notifications.
-func (o *answers) notification(body []byte, missing int) []byte {
+func (a *answers) notification(body []byte, missing int) []byte {
 	if len(body) < 4 || missing > 0 { // PostgreSQL allows a payload of less than 8,000 bytes.
 		return nil
 	}
 	channel, _, ok := readCString(body[4:])
-	if !ok || !o.ledger.isListeningTo(channel) || o.channelFilter != nil && !o.channelFilter.AllowsChannel(channel) {
+	if !ok || !a.ledger.isListeningTo(channel) || a.channelFilter != nil && !a.channelFilter.AllowsChannel(channel) {
 		return nil
 	}
 	var pid uint32
-	if binary.BigEndian.Uint32(body) == o.backend.PID {
-		pid = o.clientPID
+	if binary.BigEndian.Uint32(body) == a.backend.PID {
+		pid = a.clientPID
 	}
 	return appendMessage(nil, 'A', binary.BigEndian.AppendUint32(nil, pid), body[4:])
 }
 
 // takeCommandComplete handles a CommandComplete that is read whole and returns what the client gets of it.
-func (o *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) {
+func (a *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) {
 	length := len(message) - headerSize
-	if other := o.current().asExecution().completion(); other != nil {
+	if other := a.current().asExecution().completion(); other != nil {
 		message = other
 	}
-	if q, ok := o.current().(*queryEntry); ok && q.steps != nil {
-		return o.completeStep(q, message)
+	if q, ok := a.current().(*queryEntry); ok && q.steps != nil {
+		return a.completeStep(q, message)
 	}
-	q, _ := o.current().(*queryEntry)
-	if err := o.answer('C', length); err != nil || o.tail.isSkipped {
+	q, _ := a.current().(*queryEntry)
+	if err := a.answer('C', length); err != nil || a.tail.isSkipped {
 		return nil, err
 	}
 	if q != nil && q.runsCached() { // PostgreSQL commits a Query before it says that it is complete
@@ -96,143 +96,143 @@ func (o *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) 
 }
 
 // readyForQuery handles a ReadyForQuery, and puts in front of it what the client gets with it.
-func (o *answers) readyForQuery(status byte) (mayPass bool, err *sqlstate.Error) {
-	e := o.current()
-	if mayPass, err = o.ready(status); err != nil || !mayPass {
+func (a *answers) readyForQuery(status byte) (mayPass bool, err *sqlstate.Error) {
+	e := a.current()
+	if mayPass, err = a.ready(status); err != nil || !mayPass {
 		return false, err
 	}
 	if q, ok := e.(*queryEntry); ok && q.steps != nil && q.code == "" {
-		o.insert(q.steps.lastAnswer)
+		a.insert(q.steps.lastAnswer)
 	} else if ok && q.runsCached() && q.code == "" {
-		o.insert(q.commandComplete)
+		a.insert(q.commandComplete)
 	}
-	if o.noticeSource != nil {
-		if text := o.noticeSource.NextNotice(); text != "" {
-			o.insert(appendNotice(nil, text))
+	if a.noticeSource != nil {
+		if text := a.noticeSource.NextNotice(); text != "" {
+			a.insert(appendNotice(nil, text))
 		}
 	}
 	return true, nil
 }
 
 // ready handles a ReadyForQuery and reports whether it is the client's.
-func (o *answers) ready(status byte) (mayPass bool, err *sqlstate.Error) {
-	e := o.current()
+func (a *answers) ready(status byte) (mayPass bool, err *sqlstate.Error) {
+	e := a.current()
 	if e == nil || !e.endsWithReady() || e.base().refusal != nil && e.base().code == "" {
 		return false, desyncError(errUnexpectedAnswer)
 	}
-	if o.endedResult.execution != nil {
-		if err := o.waitForCancel(); err != nil {
+	if a.endedResult.execution != nil {
+		if err := a.waitForCancel(); err != nil {
 			return false, err
 		}
 	}
-	if isStep, err := o.isStepReady(e, status); isStep || err != nil {
+	if isStep, err := a.isStepReady(e, status); isStep || err != nil {
 		return false, err
 	}
-	if o.endedResult.execution != nil {
+	if a.endedResult.execution != nil {
 		if status == 'T' { // An error would have failed the transaction.
-			return false, o.undoReady(e)
+			return false, a.undoReady(e)
 		}
-		o.endedResult.execution, o.endedResult.isUndoSent = nil, false
+		a.endedResult.execution, a.endedResult.isUndoSent = nil, false
 	}
-	o.head = nil
-	o.drained, o.sealExpired = o.ledger.ready(status)
+	a.head = nil
+	a.drained, a.sealExpired = a.ledger.ready(status)
 	b := e.base()
 	if b.fromProxy {
-		b.code, o.sealCode = o.sealCode, ""
+		b.code, a.sealCode = a.sealCode, ""
 		close(b.answered)
 		return false, nil
 	}
-	o.outcomes.add(e)
-	if o.retriedAnswer.answerIsRetried && o.startRepeat(status) {
+	a.outcomes.add(e)
+	if a.retriedAnswer.answerIsRetried && a.startRepeat(status) {
 		return false, nil
 	}
-	o.outcomes.addRequest(b.requestTime)
+	a.outcomes.addRequest(b.requestTime)
 	return true, nil
 }
 
 // undoReady makes the server report an error for a Query or a Sync that it has already answered. So the transaction
 // fails.
-func (o *answers) undoReady(e entry) *sqlstate.Error {
+func (a *answers) undoReady(e entry) *sqlstate.Error {
 	if _, isSync := e.(*syncEntry); isSync {
-		return o.undoResult((*refusal).describe, true)
+		return a.undoResult((*refusal).describe, true)
 	}
-	return o.undoResult((*refusal).query, false)
+	return a.undoResult((*refusal).query, false)
 }
 
 // startRepeat has the messages whose answer has ended sent once more. Where the transaction does not allow it any more,
 // the client gets the error.
-func (o *answers) startRepeat(status byte) bool {
-	o.retriedAnswer.answerIsRetried = false
-	if status == 'I' || status == 'E' && (o.retry.beginsTx || o.retry.openingVerdict != nil) {
-		o.outgoing.Go(o.requests.repeat)
+func (a *answers) startRepeat(status byte) bool {
+	a.retriedAnswer.answerIsRetried = false
+	if status == 'I' || status == 'E' && (a.retry.beginsTx || a.retry.openingVerdict != nil) {
+		a.outgoing.Go(a.requests.repeat)
 		return true
 	}
-	o.insert(o.retriedAnswer.err)
-	o.ledger.setStaging(false)
-	o.retry.leaveTurn()
+	a.insert(a.retriedAnswer.err)
+	a.ledger.setStaging(false)
+	a.retry.leaveTurn()
 	return false
 }
 
 // takeError handles an ErrorResponse and returns what the client gets.
-func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
+func (a *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	f := parseFields(body)
-	e := o.current()
+	e := a.current()
 	if e == nil {
-		return o.endedByServer(&f)
+		return a.endedByServer(&f)
 	}
-	o.serverEndsSession = o.serverEndsSession || f.fatal()
+	a.serverEndsSession = a.serverEndsSession || f.fatal()
 	if e.base().fromProxy && !e.base().preparesNext {
-		return o.takeOwnError(&f), nil
+		return a.takeOwnError(&f), nil
 	}
 	q, _ := e.(*queryEntry)
 	if q != nil {
 		q.asQueryError(&f)
 	}
 	if f.message == identityOutdated && f.code() == sqlstate.SerializationFailure {
-		o.ledger.reportSealExpired()
+		a.ledger.reportSealExpired()
 	}
 	isOfCache := isCacheError(e, &f)
 	clientError, code := f.forClient(e)
 	if isOfCache {
-		o.ledger.dropAllCached()
+		a.ledger.dropAllCached()
 		clientError, code = encodeError(nil, "ERROR", decidedBeforeError()), sqlstate.SerializationFailure
 	}
-	if (isOfCache || isStale(e, &f)) && o.repeats(&f) {
-		o.retract()
-		o.retriedAnswer.answerIsRetried, o.retriedAnswer.err, clientError = true, clientError, nil
+	if (isOfCache || isStale(e, &f)) && a.repeats(&f) {
+		a.retract()
+		a.retriedAnswer.answerIsRetried, a.retriedAnswer.err, clientError = true, clientError, nil
 	}
-	if o.endedResult.execution != nil && !f.fatal() { // The client has got its error already.
-		clientError, code = nil, o.endedResult.execution.limit.code
-		if err := o.waitForCancel(); err != nil {
+	if a.endedResult.execution != nil && !f.fatal() { // The client has got its error already.
+		clientError, code = nil, a.endedResult.execution.limit.code
+		if err := a.waitForCancel(); err != nil {
 			return nil, err
 		}
 	}
 	if q != nil && q.steps != nil && !f.fatal() {
-		if err := o.send(q.steps.bytesAfterError()); err != nil {
+		if err := a.send(q.steps.bytesAfterError()); err != nil {
 			return nil, err
 		}
 	}
-	o.head = nil
-	o.outcomes.add(o.ledger.fail(code)...)
+	a.head = nil
+	a.outcomes.add(a.ledger.fail(code)...)
 	return clientError, nil
 }
 
 // endedByServer handles an error that answers no message: the server ends the session.
-func (o *answers) endedByServer(f *errorFields) ([]byte, *sqlstate.Error) {
+func (a *answers) endedByServer(f *errorFields) ([]byte, *sqlstate.Error) {
 	if !f.fatal() {
 		return nil, desyncError(errUnexpectedAnswer)
 	}
-	o.serverEndsSession = true
+	a.serverEndsSession = true
 	b, _ := f.sanitisedMessage(nil)
 	return b, nil
 }
 
 // takeOwnError handles the error of a message that the proxy has sent by itself. It returns the error that tells the
 // client why the session ends, or nil if the session goes on.
-func (o *answers) takeOwnError(f *errorFields) []byte {
-	o.sealCode = f.code()
-	o.head = nil
-	o.ledger.fail(o.sealCode)
+func (a *answers) takeOwnError(f *errorFields) []byte {
+	a.sealCode = f.code()
+	a.head = nil
+	a.ledger.fail(a.sealCode)
 	if !f.fatal() {
 		return nil
 	}
@@ -241,9 +241,9 @@ func (o *answers) takeOwnError(f *errorFields) []byte {
 }
 
 // notice handles a NoticeResponse and returns what the client gets.
-func (o *answers) notice(body []byte) []byte {
-	e := o.current()
-	if e != nil && e.base().fromProxy || o.endedResult.execution != nil {
+func (a *answers) notice(body []byte) []byte {
+	e := a.current()
+	if e != nil && e.base().fromProxy || a.endedResult.execution != nil {
 		return nil
 	}
 	f := parseFields(body)

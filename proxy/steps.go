@@ -154,7 +154,7 @@ func appendStep(b []byte, text string, rest []byte) []byte {
 }
 
 // completeStep handles the CommandComplete of a step and returns what the client gets of it.
-func (o *answers) completeStep(e *queryEntry, message []byte) ([]byte, *sqlstate.Error) {
+func (a *answers) completeStep(e *queryEntry, message []byte) ([]byte, *sqlstate.Error) {
 	st := e.steps
 	switch {
 	case st.isOneTransaction && !st.begun:
@@ -166,27 +166,27 @@ func (o *answers) completeStep(e *queryEntry, message []byte) ([]byte, *sqlstate
 		e.settingsToAnswer--
 		return nil, nil
 	}
-	e.completeStatement(o)
+	e.completeStatement(a)
 	switch {
-	case o.endedResult.execution != nil:
-		return nil, o.undoResult((*refusal).execute, false)
-	case o.sealExpired: // The session ends.
+	case a.endedResult.execution != nil:
+		return nil, a.undoResult((*refusal).execute, false)
+	case a.sealExpired: // The session ends.
 		return message, nil
 	case e.completedStatements == len(st.parts):
 		st.lastAnswer, message = message, nil
 	}
 	e.settingsToAnswer = st.settings(e.completedStatements)
-	return message, o.send(st.step(e.completedStatements))
+	return message, a.send(st.step(e.completedStatements))
 }
 
 // isStepReady handles a ReadyForQuery and reports whether it ends a step, and not the Query.
-func (o *answers) isStepReady(e entry, status byte) (isSet bool, err *sqlstate.Error) {
+func (a *answers) isStepReady(e entry, status byte) (isSet bool, err *sqlstate.Error) {
 	q, ok := e.(*queryEntry)
 	if !ok || q.steps == nil || !q.steps.ownsBlock() || status != 'E' || q.steps.rollingBack {
 		return false, nil
 	}
 	q.steps.rollingBack, q.steps.isOver = true, true
-	return true, o.send(appendQuery(nil, "ROLLBACK"))
+	return true, a.send(appendQuery(nil, "ROLLBACK"))
 }
 
 // bytesAfterError returns what is sent after an error: the server skips the other messages of the step.

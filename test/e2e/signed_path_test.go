@@ -203,7 +203,7 @@ func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 			case c.code == "" && len(answer.Notices) == 0:
 				t.Errorf("the neighbour prints nothing: the test proves nothing\n%s", harness.Truncate(answer.String()))
 			}
-			signedBefore := in.statementsByPath(t)["signed"]
+			signedCountBefore := in.statementsByPath(t)["signed"]
 			var got harness.Answer
 			if c.args != nil {
 				got = harness.AskText(agent, c.sql, c.args...)
@@ -214,7 +214,7 @@ func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 			if c.code != "" && got.Code == c.code && c.args == nil || len(got.Notices) > 0 {
 				t.Errorf("through the proxy it tells: %s", got)
 			}
-			if n := in.statementsByPath(t)["signed"] - signedBefore; n != 0 {
+			if n := in.statementsByPath(t)["signed"] - signedCountBefore; n != 0 {
 				t.Errorf("%d statements took the signed path", n)
 			}
 		})
@@ -245,12 +245,12 @@ func TestIndexedVectorsTellNothing(t *testing.T) {
 		"SELECT m.title, count(p.id) FROM memories m LEFT JOIN people p ON to_tsvector('english', m.title || ' ' " +
 			"|| coalesce(m.body, '')) @@ plainto_tsquery('english', 'lake') GROUP BY m.title ORDER BY 1",
 	} {
-		signedBefore := indexedInstance.statementsByPath(t)["signed"]
+		signedCountBefore := indexedInstance.statementsByPath(t)["signed"]
 		got, want := harness.Ask(agent, sql), harness.Ask(twinAgent, sql)
 		if got.SortedString() != want.SortedString() || got.Code != "" || len(got.Notices) > 0 {
 			t.Errorf("%s: %s\nwithout the index, by row security and rewriting: %s", sql, got, want)
 		}
-		if n := indexedInstance.statementsByPath(t)["signed"] - signedBefore; n != 1 {
+		if n := indexedInstance.statementsByPath(t)["signed"] - signedCountBefore; n != 1 {
 			t.Errorf("%s: %d statements took the signed path", sql, n)
 		}
 	}

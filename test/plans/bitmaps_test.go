@@ -20,9 +20,9 @@ tables:
   readings: { rows: [ { visible: { members: { id: member } } } ] }
 `
 
-// bitmaps are queries for which PostgreSQL prefers bitmap scans. They use several indexes, lists, ranges of rows that
+// bitmapQueries are queries for which PostgreSQL prefers bitmap scans. They use several indexes, lists, ranges of rows that
 // are scattered over the table, and BRIN and GIN indexes, which have no other scans.
-var bitmaps = []struct{ name, sql string }{
+var bitmapQueries = []struct{ name, sql string }{
 	{"two indexes", "SELECT id, value FROM readings WHERE device = 417 AND sensor = 233"},
 	{"two ranges", "SELECT count(*) FROM readings WHERE device BETWEEN 100 AND 119 AND sensor BETWEEN 50 AND 63"},
 	{"two ranges and a quotient", "SELECT id FROM readings WHERE device BETWEEN 100 AND 119 AND sensor BETWEEN 50 AND 63 AND value / nullif(amount, 0) > 10"},
@@ -71,7 +71,7 @@ func TestBitmaps(t *testing.T) {
 	columns := [][]string{verdict.HardenedPlanStatements[:1], verdict.HardenedPlanStatements[1:2], verdict.HardenedPlanStatements}
 	var table strings.Builder
 	table.WriteString("| query | path | auto, ms | policies first | no bitmaps | all three |\n|---|---|---:|---:|---:|---:|\n")
-	for _, c := range bitmaps {
+	for _, c := range bitmapQueries {
 		text, res := w.text(t, rewrite.AutoMode, true, c.sql)
 		path, reseal := pathOf(res), func() { w.reseal(t, agent) }
 		if len(res.SearchedByKey) > 0 {
