@@ -32,7 +32,7 @@ type database struct {
 	probing      atomic.Bool                  // a probe is running and has reached the server
 
 	keyColumns atomic.Pointer[keyColumns] // the key columns of tables whose returned keys the audit records
-	origins    atomic.Pointer[origins]    // which columns the client's RowDescription names in place of the columns of views
+	origins    atomic.Pointer[origins]    // columns that clients are told in place of the columns of pgconsent's views
 
 	epoch atomic.Int64 // number of the last change of consent; statements sent from now on see the changes up to it
 
@@ -47,7 +47,7 @@ type database struct {
 	conn    *pgx.Conn
 	policyDocuments
 	lastReads
-	signedPathOff       bool   // Check found that the signed path is not safe
+	signedPathOff       bool   // the signed path is off, as the last check requires
 	signedPathOffReason string // why statements do not read signed views now; "": they do, or there are none
 	announcedName       string // the application name of conn, which says which policy is served
 	originsState        *state // the state from which origins was computed
@@ -608,7 +608,8 @@ func (d *database) runChecks(ctx context.Context, s *state) error {
 			return err
 		}
 		switch {
-		case isLockTimeout(err) && d.tracksDDL(): // If the database does not track DDL, nothing else would find the changes that the lock hides.
+		// If the database does not track DDL, nothing else would find the changes that the lock hides.
+		case isLockTimeout(err) && d.tracksDDL():
 			return fmt.Errorf("%w: DDL that is not committed yet has locked what is checked: %w", errCatalogsChanging, err)
 		case err != nil && !errors.As(err, &off):
 			return err
@@ -659,7 +660,8 @@ func unreachableError(err error) bool {
 	if errors.As(err, &pg) {
 		switch {
 		case pg.Code[:2] == "08", pg.Code[:2] == "57", pg.Code[:2] == "53", pg.Code[:2] == "58":
-			return true // The server is shutting down or starting, or has no free connections, memory or disk space, or has an I/O error.
+			// The server is shutting down or starting, or has no free connections, memory or disk space, or has an I/O error.
+			return true
 		default:
 			return false
 		}
