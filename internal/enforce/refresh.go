@@ -105,7 +105,7 @@ type fingerprints struct {
 	readAt         time.Time
 }
 
-// unknownChanges is the value of fingerprints.readerChanges if the reader counted them on an earlier connection.
+// unknownChanges is the value of fingerprints.readerChanges if the reader counted the changes on an earlier connection.
 const unknownChanges = -1
 
 // areCurrent reports whether the catalogs count as unchanged since these fingerprints were read.

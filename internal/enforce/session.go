@@ -63,7 +63,7 @@ var (
 // judgement has what package enforce itself stores about a verdict, in Verdict.EnforcerDetail.
 type judgement struct {
 	rightsEpoch    uint64 // rightsEpoch of the state that the verdict was made under
-	preparedBy     int    // for the query of a PREPARE or DECLARE: the number, from 1, of that statement in the text; 0: the whole text
+	preparedBy     int    // number, from 1, of the PREPARE or DECLARE with this query; 0: it is the whole text
 	withoutSigning bool   // the text was decided without the signed path
 
 	// acceptsParameterTypes reports whether the text stays correct with the types that a Parse declares for its
@@ -593,7 +593,7 @@ type execution struct {
 
 	limits                   []sessionLimit
 	limitRefusal             *sqlstate.Error // the refusal of the execution by a limit or a quota
-	reservedRows, unusedRows int64           // rows taken from the limits per minute; unusedRows: those that moreRows has not returned yet
+	reservedRows, unusedRows int64           // rows taken from the limits; those that moreRows can still return
 	exhaustedRate            *sessionLimit   // the limit per minute that has no rows left
 	retryAfter               time.Duration   // how long until this limit has rows again
 	reservations             []*reservation

@@ -38,7 +38,7 @@ type state struct {
 	versions         verdict.Versions
 
 	neededLiveAttributes []string               // live attributes that decisions or audit records of each statement need
-	untrackedTable       string                 // a table from which attributes are computed and whose changes no trigger records; "": none
+	untrackedTable       string                 // a table that attributes come from and no trigger records; "": none
 	untrackedRelations   untrackedRelations     // the other relations whose changes no trigger records
 	timeHidesRows        bool                   // time alone can hide a row of some relation
 	timeDependent        timeDependentRelations // the relations in which time alone can hide a row
@@ -65,11 +65,11 @@ type servingState struct {
 	state               *state          // the active state; nil: agents are refused
 	refusal             *sqlstate.Error // why agents are refused; nil: they are served
 	verified            time.Time       // when the last successful probe of the database began
-	tracksDDL           bool            // event triggers count DDL, so the database refuses statements decided before the last DDL
+	tracksDDL           bool            // the database refuses statements decided before the last DDL
 	clockOffset         time.Duration   // the database's clock minus the proxy's
 	catalogVersion      int64           // the version of the catalogs that the last probe read, or an older one
 	server              string          // when the probed server was started, which identifies it
-	signedPathOffReason string          // why statements do not take the signed path; "": they may, or the configuration has none
+	signedPathOffReason string          // why the signed path is off; "": it is on, or not configured
 }
 
 // current returns the serving state, whose field state is set, or the refusal if agents are refused.

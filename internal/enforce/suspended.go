@@ -22,7 +22,7 @@ import (
 type suspension struct {
 	suspensionCauses
 	relations   map[catalog.Name]bool // altered and unsafe relations, and relations whose rules or views read them
-	notWritable map[catalog.Name]bool // relations that take no writes, since a chain of foreign keys connects them with suspended relations
+	notWritable map[catalog.Name]bool // relations without writes: foreign keys connect them with suspended ones
 	functions   map[string]bool       // functions that may read a suspended relation
 }
 

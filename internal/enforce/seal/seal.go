@@ -1,9 +1,9 @@
 // Package seal makes seals and signatures. A seal is the value of a setting. It tells the database which attributes and
 // rights a connection has. A signature tells the database that the proxy wrote a statement's text.
 //
-// Only a holder of the key can make seals and signatures that the database accepts (functions attr, sealed and vetted
-// of schema pgconsent_signed). A seal is valid for one server process and for a short time. A signature is valid for
-// one text and one profile, and only under a valid seal of that profile made with the same key.
+// Only a holder of the key can make seals and signatures that the database accepts (functions attr, sealed and
+// text_is_signed of schema pgconsent_signed). A seal is valid for one server process and for a short time. A signature
+// is valid for one text and one profile, and only under a valid seal of that profile made with the same key.
 //
 // A seal is
 //
