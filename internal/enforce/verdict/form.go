@@ -11,9 +11,9 @@ type ValueForm uint8
 
 // The forms of values.
 const (
-	PatternPart       ValueForm                        = 1 << iota // the value is a part of a LIKE pattern: short, with few wildcards
+	PatternPart       ValueForm                        = 1 << iota // a part of a LIKE pattern: short, with few wildcards
 	noTrailingEscape                                               // the value does not end in LIKE's escape character
-	SearchWords                                                    // the value is a text search with few short words and few dashes
+	SearchWords                                                    // a text search with few short words and few dashes
 	ShallowJSON                                                    // the value is a JSON document with few levels
 	RegularExpression                                              // a value for which [SafeRegularExpression] is true
 	TextQuery                                                      // a value for which [SafeTextQuery] is true

@@ -126,7 +126,7 @@ type Outcome struct {
 // Backend identifies the server process on which a session runs.
 type Backend struct{ PID uint32 }
 
-// Seal is the signed statement of a session's attributes and rights, see package seal.
+// Seal tells the database, signed, which attributes and rights a session has; see package seal.
 type Seal struct {
 	Setting         string    // name of the setting whose value it is: "pgconsent.seal"
 	Value           string    // signed text of the seal; it is secret and must never be logged
