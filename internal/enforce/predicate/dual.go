@@ -192,8 +192,8 @@ func areHashable(parts []Node, row *catalog.Relation) bool {
 	return true
 }
 
-// isHashed tells whether PostgreSQL hashes the comparisons of a step from a row, and NULL is the only value that it
-// cannot compare. Without hashing it would scan the whole set for each row.
+// isHashed reports whether PostgreSQL hashes the comparison of a row's columns with those to which a step leads, and
+// can compare all values except NULL. Without hashing it would scan the whole set for each row.
 func isHashed(row *catalog.Relation, step Step) bool {
 	if row == nil {
 		return false
@@ -207,7 +207,7 @@ func isHashed(row *catalog.Relation, step Step) bool {
 	return !step.repeatsColumn()
 }
 
-// hashFamilies has for each type, by OID, the family within which PostgreSQL hashes all types alike.
+// hashFamilies maps the OIDs of types to families. PostgreSQL hashes equal values of types in one family alike.
 var hashFamilies = map[uint32]string{
 	20: "integer", 21: "integer", 23: "integer",
 	25: "text", 1043: "text",
@@ -216,14 +216,16 @@ var hashFamilies = map[uint32]string{
 	1700: "numeric", 17: "bytea", 26: "oid",
 }
 
-// HashedSet is a set that the hashed form builds: values of the columns, at most those of all rows.
+// HashedSet is a set of values that the hashed form builds. It has the values of the columns in at most all rows of the
+// relation.
 type HashedSet struct {
 	Relation     *catalog.Relation
 	Columns      []string
-	SourceTables []*catalog.Relation // the tables that are read to build it
+	SourceTables []*catalog.Relation // the tables from which it is built
 }
 
-// HashedSets returns the sets that the hashed form of a node builds; none if the policy on rel has the probe form only.
+// HashedSets returns the sets that the hashed form of a node builds. It returns none if the policy on rel has only the
+// probe form.
 func HashedSets(node Node, rel *catalog.Relation) []HashedSet {
 	switch n := node.(type) {
 	case All:

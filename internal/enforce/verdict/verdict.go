@@ -132,7 +132,8 @@ type Seal struct {
 	Value           string    // signed text of the seal; it is secret and must never be logged
 	RepresentedUser *string   // value for [RepresentedUserSetting] that is set together with the seal; nil: none
 	RenewAfter      time.Time // after this time, by the proxy's clock, the proxy renews the seal before the next transaction
-	Expires         time.Time // a transaction that starts after this time, by the proxy's clock, must not be answered
+	// a transaction that starts after Expires, by the proxy's clock, must not be answered
+	Expires         time.Time
 
 	RightsEpoch uint64 // verdicts with a lower RightsEpoch must not run under this seal
 	// IsStale reports whether the proxy must renew the seal before the next transaction, even before RenewAfter; nil:
