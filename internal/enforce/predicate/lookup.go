@@ -228,8 +228,8 @@ func attributesThatHide(node Node) []string {
 	}
 }
 
-// LookupView returns the name of the view that policies read in place of a table. It belongs to the reader role, so
-// that the agent's own row security does not apply inside.
+// LookupView returns the name of the view that row policies read in place of a table. The view belongs to the reader
+// role, so the agent's own row security does not apply in it.
 func LookupView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: OwnSchema, Name: objectName("h_", table)}
 }
@@ -241,7 +241,7 @@ func SignedLookupView(table catalog.Name) catalog.Name {
 }
 
 // RowView returns the name of the view that agents read in place of a table with hidden or masked columns. The table's
-// row security applies in it.
+// row security applies to it.
 func RowView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("", table)}
 }
@@ -267,8 +267,8 @@ func EmptyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: OwnSchema, Name: objectName("empty_", table)}
 }
 
-// ChangeStampFunction returns the name of the trigger function that sets a table's columns for who changed a row and
-// when.
+// ChangeStampFunction returns the name of the trigger function that sets the columns of a table's new rows whose values
+// the policy prescribes.
 func ChangeStampFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: OwnSchema, Name: objectName("stamp_", table)}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Own shows a row whose column equals an attribute of the session, or one of the attribute's elements if it is a list.
+// Own shows a row whose column equals an attribute of the session, or one of its elements if the attribute is a list.
 type Own struct {
 	Column    string
 	Attribute string

@@ -126,14 +126,14 @@ type Outcome struct {
 // Backend identifies the server process on which a session runs.
 type Backend struct{ PID uint32 }
 
-// Seal tells the database, signed, which attributes and rights a session has; see package seal.
+// Seal tells the database, signed, which attributes and rights a session has; see package seal. Its times are by the
+// proxy's clock.
 type Seal struct {
 	Setting         string    // name of the setting whose value it is: "pgconsent.seal"
 	Value           string    // signed text of the seal; it is secret and must never be logged
 	RepresentedUser *string   // value for [RepresentedUserSetting] that is set together with the seal; nil: none
-	RenewAfter      time.Time // after this time, by the proxy's clock, the proxy renews the seal before the next transaction
-	// a transaction that starts after Expires, by the proxy's clock, must not be answered
-	Expires         time.Time
+	RenewAfter      time.Time // after this time the proxy renews the seal before the next transaction
+	Expires         time.Time // a transaction that starts after this time must not be answered
 
 	RightsEpoch uint64 // verdicts with a lower RightsEpoch must not run under this seal
 	// IsStale reports whether the proxy must renew the seal before the next transaction, even before RenewAfter; nil:
