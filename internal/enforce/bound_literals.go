@@ -15,8 +15,8 @@ import (
 
 // Queries often differ from earlier ones in a number or a uuid only. The proxy decides, and sends, such a Query with
 // parameters ($1, $2, …) in place of these literals. The new text is decided like any text that a client sends in a
-// Parse. What the proxy remembers of the shape affects only whether the answer is the same as for the Query with its
-// literals (decision 113).
+// Parse. So security does not depend on what the proxy remembers of the shape: a mistake there could only make the
+// result differ from that of the Query with its literals (decision 113).
 
 // shapeKey has everything that the decisions about the texts of one shape depend on.
 type shapeKey struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// readCatalogs reads the catalogs, unless nothing shows that they have changed since they were last read, and finds out
-// whether the changes concern agents. The caller holds mu.
+// readCatalogs reads the catalogs if they may have changed since they were last read, and finds out whether the changes
+// concern agents. Otherwise the result of the last reading counts. The caller holds mu.
 func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int64) error {
 	before := d.lastFingerprints
 	if v := d.servingState.Load(); o.tracksDDL && v != nil && v.refusal == nil && before.areCurrent(o.catalogVersion,
@@ -40,8 +40,9 @@ func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int6
 	return nil
 }
 
-// mayConcernAgents reports whether the changes of the catalogs since the fingerprints in before may concern agents. Two
-// snapshots do not show this alone: they lack which columns wait for pgconsent migrate, and what Config.Check examines.
+// mayConcernAgents reports whether the changes of the catalogs since the fingerprints in before may concern agents. The
+// snapshots alone do not show this: they do not contain which columns wait for pgconsent migrate, nor everything that
+// Config.Check examines.
 func (d *database) mayConcernAgents(ctx context.Context, tracksDDL bool, before fingerprints,
 	now *fingerprints) (bool, error) {
 	sameServer, sameSnapshot := now.server == before.server, now.fingerprint == before.fingerprint
@@ -78,7 +79,7 @@ func (d *database) readSnapshot(ctx context.Context) error {
 		return fmt.Errorf(
 			"%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until "+
 				"it is: %w", errCatalogsChanging, err)
-	case errors.As(err, &refused): // an object that the query names may have been dropped
+	case errors.As(err, &refused): // an object that the query names may have been dropped meanwhile
 		before, failed := pgcatalog.Fingerprint(ctx, d.conn)
 		if failed != nil {
 			return fmt.Errorf("catalog: %w", failed)
@@ -117,8 +118,8 @@ func (d *database) tryReadSnapshot(ctx context.Context) (*catalog.Snapshot, erro
 }
 
 // unchangedCatalogs returns the catalogs without the columns that wait for pgconsent migrate. tablesWithNewColumns are
-// the tables whose new columns cannot be left out. unchanged reports that nothing that concerns agents changed while
-// the catalogs were read.
+// the tables whose new columns cannot be left out. If unchanged is true, nothing that concerns agents changed while the
+// catalogs were read.
 func (d *database) unchangedCatalogs(ctx context.Context, o probeResult) (snap *catalog.Snapshot,
 	tablesWithNewColumns []catalog.Name,
 	unchanged bool, err error) {

@@ -181,7 +181,7 @@ func takeFromRates(limits []sessionLimit, now time.Time) (n int64, exhausted *se
 	return n, nil, 0
 }
 
-// chargeRefused counts a statement towards the limits that was refused for another reason.
+// chargeRefused counts a statement that was refused for another reason towards the limits on statements per minute.
 func (s *session) chargeRefused(limits []sessionLimit) {
 	for _, l := range limits {
 		if l.Statements > 0 {

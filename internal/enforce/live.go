@@ -66,7 +66,7 @@ func (s *session) claimedAttributes(p *policy.Policy) map[string]string {
 	return out
 }
 
-// queryLiveAttributes queries the database for the live attributes in names, which it computes from the other
+// queryLiveAttributes queries the database for the live attributes in names. The database computes them from the other
 // attributes and the claims. An attribute without a value is absent from the result.
 func (s *session) queryLiveAttributes(ctx context.Context, names []string, attributes,
 	claims map[string]string) (map[string]string,

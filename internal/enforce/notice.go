@@ -115,8 +115,8 @@ func (d *database) waitForProbe(ctx context.Context) {
 	}
 }
 
-// catalogVersion reads the version of the catalogs: how many transactions changed parts of them that concern agents, as
-// event triggers count. known is false if these triggers do not exist.
+// catalogVersion reads the version of the catalogs. It is the number of transactions that changed parts which concern
+// agents, as event triggers count them. known is false if these triggers do not exist.
 func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, known bool, err error) {
 	err = conn.QueryRow(ctx, `SELECT pgconsent.catalog_version(),
 		pg_catalog.count(*) OPERATOR(pg_catalog.>=) 2 FROM pg_catalog.pg_event_trigger AS t
@@ -136,8 +136,8 @@ func (d *database) catalogOrClockMoved(version int64, offset time.Duration) bool
 	return v != nil && v.refusal == nil && (v.catalogVersion != version || v.hasClockMoved(offset))
 }
 
-// hasClockMoved reports whether the database's clock or the proxy's was set to another time between two probes. offset
-// is the difference of the clocks that the other probe found.
+// hasClockMoved reports whether the clock of the database, or of the proxy, was set to another time between two probes.
+// offset is the difference of the two clocks that the other probe found.
 func (v *servingState) hasClockMoved(offset time.Duration) bool {
 	return (v.clockOffset - offset).Abs() > clockSlack
 }

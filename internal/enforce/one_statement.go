@@ -48,7 +48,7 @@ func newTimeDependent(p *policy.Policy, plan *rls.Plan) timeDependentRelations {
 }
 
 // needsSeparateMessages reports whether a statement of a text reads a time-dependent relation after a statement that
-// may take long. EXECUTE and FETCH count as both: such reading, and a long statement.
+// may take long. EXECUTE and FETCH count as statements that take long and read such a relation.
 func (c timeDependentRelations) needsSeparateMessages(res *rewrite.Result) bool {
 	if len(res.Effects) < 2 || !c.inAttributeRule && len(c.relations) == 0 {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// quotas count the rows that the agents of this process have got under contracts with a quota, for each value of the
-// attribute that the quota is for.
+// quotas count the rows that agents have got under contracts with a quota, for each value of the quota's attribute. All
+// sessions of this process share the counts.
 //
 // Before a statement is sent, it reserves the rows that it may return. When its result is complete, the rows that it
 // did not return are given back. So concurrent sessions together cannot get more rows than one session could.

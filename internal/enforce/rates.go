@@ -28,7 +28,7 @@ func newRateLimiters() *rateLimiters {
 	return &rateLimiters{buckets: map[rateKey]*rateBuckets{}, now: time.Now}
 }
 
-// bucketsFor returns the counter of a key, which it makes if there is none.
+// bucketsFor returns the counter for a key. If there is none, bucketsFor makes one.
 func (l *rateLimiters) bucketsFor(k rateKey) *rateBuckets {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -365,8 +365,8 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 	return o, d.readCatalogs(ctx, &o, writes)
 }
 
-// readServerClock returns the database's clock minus the proxy's (the database's clock decides when seals expire), when
-// the server was started, and for how many connections of ordinary roles it has room.
+// readServerClock returns the database's clock minus the proxy's; the database's clock decides when seals expire. It
+// also returns when the server was started, and for how many connections of ordinary roles the server has room.
 func readServerClock(ctx context.Context, conn *pgx.Conn) (offset time.Duration, server string, room int, err error) {
 	before := time.Now()
 	var theirs time.Time

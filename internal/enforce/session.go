@@ -211,7 +211,7 @@ func (s *session) decide(st *state, text string, protocol verdict.Protocol, sign
 }
 
 // DeclareParameters checks the types that a Parse declares for its parameters, by the rules for type names in a text. A
-// text of the signed path takes the row security path instead if it could leak with these types.
+// text of the signed path takes the row security path instead if it is not leak-safe with these types.
 func (s *session) DeclareParameters(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.currentServingState()
 	if refused != nil {

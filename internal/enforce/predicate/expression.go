@@ -33,7 +33,8 @@ const (
 	Opaque      Kind = "value" // any other type that is not composite; such values can only be tested for NULL
 )
 
-// List returns the kind of a list whose elements have the kind k.
+// List returns the kind of lists whose elements have the kind k. Element returns the kind of the elements of a list of
+// kind k.
 func (k Kind) List() Kind    { return k + "[]" }
 func (k Kind) Element() Kind { return Kind(strings.TrimSuffix(string(k), "[]")) }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// CurrentCatalog is an SQL condition that is true, or raises an error while PostgreSQL plans the statement if the
-// catalogs have changed since the proxy decided on the statement.
+// CurrentCatalog is an SQL condition that is always true. It raises an error while PostgreSQL plans the statement if
+// the catalogs have changed since the proxy decided on the statement.
 const CurrentCatalog = "pgconsent_signed.current_catalog()"
 
 // KeyType returns the type, without a length, in which the values of a key column are passed to functions.

@@ -37,9 +37,9 @@ type LiveAttribute struct {
 // ClaimedValue is the reserved name of an attribute. In LiveAttribute.Rows it means the value that the session claims.
 const ClaimedValue = ""
 
-// LiveFunction is the name of the SQL function that computes live attributes: live(name, claims, settings). claims are
-// the session's attributes as fields of a seal, name=value. settings are the claimed values, in the form name=value
-// with the names of attributes; NULL means the session's own settings.
+// LiveFunction is the name of the SQL function live(name, claims, settings), which computes live attributes. The
+// argument claims has the session's attributes as fields of a seal, name=value. The argument settings has the claimed
+// values, in the form name=value with the names of attributes; NULL means the session's own settings.
 const LiveFunction = OwnSchema + ".live"
 
 // liveBlockLabel is the label of the PL/pgSQL block in the function. It qualifies the function's variables, so that a

@@ -10,7 +10,7 @@ import (
 )
 
 // WithLiveAttributes returns the world with the values of live attributes, as the reference model computes them. claims
-// are the values that the session claims, by the names of attributes.
+// has the values that the session claims, by the names of attributes.
 func (w World) WithLiveAttributes(lives []LiveAttribute, claims map[string]string) World {
 	w.Attributes = maps.Clone(w.Attributes)
 	for _, l := range lives {

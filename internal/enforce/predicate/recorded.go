@@ -150,8 +150,8 @@ func (n RecordedConsent) ownIDsSQL() string {
 }
 
 // recordedConsentSQL writes a RecordedConsent in the probe form: for each subject of a row, records are looked up by
-// their grantor. For lists, links and guardians there is no other form, since a record must match the row as well as
-// the list's element, and PostgreSQL cannot join a list.
+// their grantor. There is no other form for lists, links and guardians: a record must match the row and also the list's
+// element, and PostgreSQL cannot join a list.
 func (w *predicateWriter) recordedConsentSQL(n RecordedConsent, row string) string {
 	if n.subjectColumn() == "" || n.Record.Relation == nil {
 		return w.hidesAllSQL()

@@ -57,7 +57,7 @@ type RegistryConsent struct {
 	Tables            []string  // names of the row's table in scopes: table:NAME
 	KeyColumn         string    // the column with the row's key in scopes: row:NAME:KEY
 	Contexts          []Grantee // attributes with the session's contexts, which scopes can name
-	// DataTimeColumn is the column with the row's time. "": no record ends only for older rows, and no row decays.
+	// DataTimeColumn is the column with the row's time. "": a record counts for rows of every age, and no row decays.
 	DataTimeColumn string
 	// DecayDays is for rows older than the beginning of a countdown: such a row is visible during the first DecayDays full
 	// days of the countdown. 0: it is hidden.
