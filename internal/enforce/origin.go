@@ -56,7 +56,7 @@ func (d *database) setOrigins() {
 	if d.state == d.originsState {
 		return
 	}
-	sources := map[uint32]catalog.Name{} // the relations that clients know, by the OIDs of what is read
+	sources := map[uint32]catalog.Name{} // the relations that clients know, by the OIDs of the tables and views read
 	add := func(view, of catalog.Name) {
 		if relation, ok := d.catalogs.Relation(view); ok {
 			sources[relation.OID] = of
