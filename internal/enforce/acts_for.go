@@ -13,18 +13,19 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// ActsFor says that sessions of an agent act for others, and how they say for whom.
+// ActsFor says for whom the sessions of an agent may act: which attributes such a user has, and how the client names
+// the user.
 type ActsFor struct {
-	Attributes []string // the attributes that the user gives, which the agent's own credential does not give
-	ByToken    bool     // the value of Setting is the user's token, which is verified; false: Setting is believed
-	Setting    string   // the setting by which clients say it, in lower case
+	Attributes []string // attributes whose values come from the user, not from the agent's own credential
+	ByToken    bool     // true: Setting has the user's token, which the proxy verifies; false: its value is believed
+	Setting    string   // the setting by which clients name the user, in lower case
 
-	// Claims is for a setting that is believed, and whose value is a JSON object: the member that gives each attribute. Nil:
-	// the value is that of the one attribute.
+	// Claims gives, for each attribute, the member of a JSON object that has its value. It is for a Setting that is
+	// believed and whose value is a JSON object. Nil: the value of Setting is the value of the only attribute.
 	Claims map[string]string
 }
 
-// TokenSetting is the setting by which clients say for whom a session acts, if they say it by a token.
+// TokenSetting is the setting in which clients send the token of the user for whom a session acts.
 const TokenSetting = "pgconsent.token"
 
 func (a *ActsFor) equal(b *ActsFor) bool {
@@ -35,12 +36,13 @@ func (a *ActsFor) equal(b *ActsFor) bool {
 		maps.Equal(a.Claims, b.Claims)
 }
 
-// givesAttribute reports whether the user for whom an agent acts gives an attribute.
+// givesAttribute reports whether the value of this attribute comes from the user for whom an agent acts.
 func (a *ActsFor) givesAttribute(attribute string) bool {
 	return a != nil && slices.Contains(a.Attributes, attribute)
 }
 
-// check returns an error if the attributes do not fit a policy.
+// check returns an error if the policy does not declare the attributes of a, reads them live, or uses a's setting for
+// another attribute.
 func (a *ActsFor) check(p *policy.Policy) error {
 	if a == nil {
 		return nil
@@ -62,7 +64,7 @@ func (a *ActsFor) check(p *policy.Policy) error {
 	return errors.Join(problems...)
 }
 
-// parseTrustedUser returns the attributes of the user in a setting that is believed.
+// parseTrustedUser returns the attributes of the user from the value of a setting that is believed without a token.
 func (a *ActsFor) parseTrustedUser(value string) (map[string]string, *sqlstate.Error) {
 	if a.Claims == nil {
 		return map[string]string{a.Attributes[0]: value}, nil
@@ -88,7 +90,8 @@ func (a *ActsFor) parseTrustedUser(value string) (map[string]string, *sqlstate.E
 	return out, nil // the value may lack attributes, as for a caller who has not signed in
 }
 
-// checkUser returns an error unless these are the attributes that a user gives. The error has no value.
+// checkUser returns an error unless user has valid values for the attributes that users give. own are the agent's own
+// attributes. The error contains no value.
 func (a *ActsFor) checkUser(p *policy.Policy, user, own map[string]string) error {
 	for name, value := range user {
 		declared, ok := p.Attribute(name)

@@ -13,11 +13,12 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Queries often differ from earlier ones in a number or a uuid only. Such a Query is decided, and sent, as the text
-// with parameters in place of these literals. That text is decided like any text that a client sends in a Parse. The
-// knowledge about the shape decides only how close the answer is to that of the Query (decision 113).
+// Queries often differ from earlier ones in a number or a uuid only. The proxy decides, and sends, such a Query with
+// parameters ($1, $2, …) in place of these literals. The new text is decided like any text that a client sends in a
+// Parse. So security does not depend on what the proxy remembers of the shape: a mistake there could only make the
+// result differ from that of the Query with its literals (decision 113).
 
-// shapeKey has all that what is known of a shape depends on.
+// shapeKey has everything that the decisions about the texts of one shape depend on.
 type shapeKey struct {
 	shape               string // see [sqltext.TextShape]
 	epoch               uint64
@@ -25,21 +26,21 @@ type shapeKey struct {
 	hidesKeyOnlyColumns bool
 }
 
-// textShape is what is known of the texts of one shape.
+// textShape is what the proxy remembers of texts that differ only in their literals.
 type textShape struct {
-	bindable      []rewrite.BindableLiteral // the literals in whose place parameters stand
-	firstPath     verdict.Path              // the path of the text that came first
-	firstTextHash uint64                    // a hash of that text
-	hasOtherTexts atomic.Bool               // another text of the shape has come
-	isUnusable    atomic.Bool               // the texts are decided as they are
+	bindable      []rewrite.BindableLiteral // the literals that parameters replace
+	firstPath     verdict.Path              // the path of the first text of this shape
+	firstTextHash uint64                    // a hash of the first text
+	hasOtherTexts atomic.Bool               // a text other than the first one has come
+	isUnusable    atomic.Bool               // texts of this shape are decided with their literals
 }
 
-// shapeCache has what is known of the shapes of texts, within a number of bytes.
+// shapeCache remembers the shapes of texts, up to a number of bytes.
 type shapeCache struct {
 	knownShapes *otter.Cache[shapeKey, *textShape]
 }
 
-// maxBoundText is how long a text with parameters may be, in bytes: the proxy keeps no long ones prepared.
+// maxBoundText is how many bytes a text with parameters may have: the proxy does not keep longer texts prepared.
 const maxBoundText = 32 << 10
 
 // shapeOverhead is how many bytes a shape takes besides its text.
@@ -60,8 +61,9 @@ func (c *shapeCache) close() {
 
 var textHashSeed = maphash.MakeSeed()
 
-// boundVerdict returns a verdict on the text of a Query that sessions of equal rights share. It is on the text with
-// parameters where both texts are known to mean the same, and otherwise on the text itself.
+// boundVerdict returns a verdict on the text of a Query; sessions of equal rights share it. The verdict is on the text
+// with parameters in place of its literals if both texts are known to mean the same. Otherwise it is on the text
+// itself.
 func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 	shape, literals := sqltext.TextShape(text)
 	if shape == "" || s.mayNameUser(text) {
@@ -86,7 +88,8 @@ func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 	return v
 }
 
-// isUsable tells whether a text is to be sent with parameters: another of its shape has come before.
+// isUsable reports whether parameters may replace the literals of this text: only from the second different text of the
+// shape on.
 func (k *textShape) isUsable(text string) bool {
 	if k.isUnusable.Load() {
 		return false
@@ -97,7 +100,8 @@ func (k *textShape) isUsable(text string) bool {
 	return k.hasOtherTexts.Load()
 }
 
-// bindLiterals returns the verdict on a text with parameters in place of its bindable literals, or nil.
+// bindLiterals returns the verdict on a text with parameters in place of its bindable literals. It returns nil if the
+// text must be decided with its literals.
 func (s *session) bindLiterals(st *state, shape *textShape, text string, literals []sqltext.Literal) *verdict.Verdict {
 	values := make([][]byte, 0, len(shape.bindable))
 	bound := make([]byte, 0, len(text)+8)
@@ -124,8 +128,8 @@ func (s *session) bindLiterals(st *state, shape *textShape, text string, literal
 	return &verdictCopy
 }
 
-// canBindLiterals tells whether a verdict is on a statement that can run with parameters wherever it could with
-// literals: one query on the same path, whose text depends on no type or form of a parameter.
+// canBindLiterals reports whether the statement of this verdict can run with parameters wherever it can run with
+// literals. It must be one query on the same path, whose text does not depend on the type or the form of a parameter.
 func canBindLiterals(v *verdict.Verdict, path verdict.Path) bool {
 	return v.IsAllowed() && v.Path == path && v.IsRunnable() && len(v.Text) <= maxBoundText && len(v.Effects) == 1 &&
 		!v.Effects[0].WritesRows &&
@@ -133,15 +137,15 @@ func canBindLiterals(v *verdict.Verdict, path verdict.Path) bool {
 		!v.EnforcerDetail.(*judgement).sessionOnly && v.EnforcerDetail.(*judgement).observedDecision == nil
 }
 
-// positionBefore turns a position in the text with parameters into one in the text with literals.
+// positionBefore converts a position in the text with parameters into the position in the text with literals.
 func positionBefore(text string, literals []sqltext.Literal, bound []rewrite.BindableLiteral, p int) int {
 	if p <= 0 {
 		return 0
 	}
-	longer := 0 // by how many characters the literals so far are longer than their parameters
+	longer := 0 // how many more characters the literals so far have than their parameters
 	for i, b := range bound {
 		l := literals[b.Number]
-		// of the literal; its parameter is at the position at-longer
+		// literalStart is a position in the text with literals; in the text with parameters it is literalStart-longer.
 		literalStart := utf8.RuneCountInString(text[:l.Start]) + 1
 		length := 1 + len(strconv.Itoa(i+1))
 		switch {

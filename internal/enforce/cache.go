@@ -8,24 +8,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// cacheKey has all that a verdict depends on. The epoch stands for the database, policy, catalog, key and profile.
+// cacheKey has everything that a verdict depends on. The epoch stands for the database, policy, catalog, key and
+// profile.
 type cacheKey struct {
 	text                string
 	protocol            verdict.Protocol
 	epoch               uint64
 	canSign             bool
 	hidesKeyOnlyColumns bool
-	userSetting         string // the setting that says for whom the session acts, if the text may name it; else ""
+	userSetting         string // the setting that names the session's user, if the text may name it; else ""
 }
 
-// verdictCache keeps verdicts, refusals too, within a number of bytes. It prefers to keep texts that are sent often, so
-// an agent whose texts are always new does not evict the texts of others.
+// verdictCache holds verdicts, also refusals, up to a number of bytes. It prefers texts that are sent often: an agent
+// whose texts are always new does not evict the texts of others.
 type verdictCache struct {
 	verdicts   *otter.Cache[cacheKey, *verdict.Verdict]
 	maxEntries int
 }
 
-// verdictOverhead is how many bytes a verdict takes besides its texts and accesses, as measured and rounded up.
+// verdictOverhead is how many bytes a verdict takes besides its texts and accesses: a measured value, rounded up.
 const verdictOverhead = 1024
 
 func newVerdictCache(bytes uint64) (*verdictCache, error) {

@@ -11,19 +11,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// subjectRole is the role of callers who are persons: their name is recorded as a reference.
+// subjectRole is the role of callers who are persons. Their names are personal data, so records have references in
+// place of them.
 const subjectRole = "subject"
 
-// callTimeout bounds the query for references: a caller is answered or refused within two seconds.
+// callTimeout limits the query for references, so that a call is answered or refused within two seconds.
 const callTimeout = 1500 * time.Millisecond
 
 // RecordCall records a call of an interface (API, MCP, console), and returns when the record is as durable as the
-// audit's mode asks. The caller sends no byte of the answer before RecordCall has returned nil. Its error is a
-// *sqlstate.Error (58030), which is the answer instead.
+// audit's mode asks. The interface sends no byte of its answer before RecordCall has returned nil. If RecordCall
+// returns an error, a *sqlstate.Error (58030), the interface answers with that error.
 //
-// About has the ids of persons, and so has By where Role is subject: the record has references in their place. New
-// references are made for the caller, and for the persons whom a successful call is about. A call without success makes
-// none: a name that is not known, or was erased, is not stored because somebody asked about it.
+// Call.Subjects has the ids of persons, and so has Call.CallerName if Call.Role is subject; the record has references
+// in their place. RecordCall makes new references for the caller, and for the persons whom a successful call is about.
+// For a call that failed it makes none: an id that is unknown or was erased is not stored because somebody asked about
+// it.
 func (e *Enforcer) RecordCall(ctx context.Context, c audit.Call) error {
 	if e.cfg.Audit.Mode() == audit.ModeOff {
 		return nil
@@ -37,7 +39,7 @@ func (e *Enforcer) RecordCall(ctx context.Context, c audit.Call) error {
 	return nil
 }
 
-// replaceIDs replaces ids by references.
+// replaceIDs replaces the ids of persons in a call by references.
 func (e *Enforcer) replaceIDs(ctx context.Context, c *audit.Call) error {
 	var make, look []string
 	if c.Role == subjectRole && c.CallerName != "" {

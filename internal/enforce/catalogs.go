@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// readCatalogs reads what has changed in the catalogs, unless they are still taken for those that were read, and
-// whether that concerns agents. The caller holds mu.
+// readCatalogs reads the catalogs if they may have changed since they were last read, and finds out whether the changes
+// concern agents. Otherwise the result of the last reading counts. The caller holds mu.
 func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int64) error {
 	before := d.lastFingerprints
 	if v := d.servingState.Load(); o.tracksDDL && v != nil && v.refusal == nil && before.areCurrent(o.catalogVersion,
@@ -40,8 +40,9 @@ func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int6
 	return nil
 }
 
-// mayConcernAgents reports whether what has changed in the catalogs since the fingerprints before concerns agents. A
-// snapshot does not tell all of that: neither which columns wait for pgconsent migrate, nor what Check examines.
+// mayConcernAgents reports whether the changes of the catalogs since the fingerprints in before may concern agents. The
+// snapshots alone do not show this: they do not contain which columns wait for pgconsent migrate, nor everything that
+// Config.Check examines.
 func (d *database) mayConcernAgents(ctx context.Context, tracksDDL bool, before fingerprints,
 	now *fingerprints) (bool, error) {
 	sameServer, sameSnapshot := now.server == before.server, now.fingerprint == before.fingerprint
@@ -58,8 +59,8 @@ func (d *database) mayConcernAgents(ctx context.Context, tracksDDL bool, before 
 	case tracksDDL && (!sameServer || !sameSnapshot && counted):
 		return true, nil
 	}
-	// Changes that the database has counted may concern nobody, and changes that its event triggers do not report are
-	// not counted.
+	// The database also counts changes that concern no agent, and does not count changes that its event triggers do not
+	// report.
 	var err error
 	if _, now.agentHash, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
 		return false, fmt.Errorf("catalog: %w", err)
@@ -67,8 +68,9 @@ func (d *database) mayConcernAgents(ctx context.Context, tracksDDL bool, before 
 	return !sameServer || now.agentHash != before.agentHash, nil
 }
 
-// readSnapshot reads the catalogs. PostgreSQL locks the tables of a view whose definition it prints. It waits for them
-// for less than deadlock_timeout. Otherwise the owner's DDL over several tables could be the victim of a deadlock.
+// readSnapshot reads the catalogs. When PostgreSQL prints the definition of a view, it locks the tables that the view
+// reads. pgconsent waits for such a lock for less than deadlock_timeout. Otherwise DDL of the owner over several tables
+// could be aborted as the victim of a deadlock.
 func (d *database) readSnapshot(ctx context.Context) error {
 	snap, err := d.tryReadSnapshot(ctx)
 	var refused *pgconn.PgError
@@ -77,7 +79,7 @@ func (d *database) readSnapshot(ctx context.Context) error {
 		return fmt.Errorf(
 			"%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until "+
 				"it is: %w", errCatalogsChanging, err)
-	case errors.As(err, &refused): // an object that the query names may have been dropped
+	case errors.As(err, &refused): // an object that the query names may have been dropped meanwhile
 		before, failed := pgcatalog.Fingerprint(ctx, d.conn)
 		if failed != nil {
 			return fmt.Errorf("catalog: %w", failed)
@@ -115,12 +117,13 @@ func (d *database) tryReadSnapshot(ctx context.Context) (*catalog.Snapshot, erro
 	return snap, failed
 }
 
-// unchangedCatalogs returns the catalogs, but for columns that wait for pgconsent migrate; grown are tables of which
-// none can be left out. They have settled if nothing that concerns agents changed while they were read.
+// unchangedCatalogs returns the catalogs without the columns that wait for pgconsent migrate. tablesWithNewColumns are
+// the tables whose new columns cannot be left out. If unchanged is true, nothing that concerns agents changed while the
+// catalogs were read.
 func (d *database) unchangedCatalogs(ctx context.Context, o probeResult) (snap *catalog.Snapshot,
 	tablesWithNewColumns []catalog.Name,
 	unchanged bool, err error) {
-	if !o.catalogsRead { // the known catalogs were taken for current
+	if !o.catalogsRead { // the probe took the known catalogs as current
 		if err := d.readSnapshot(ctx); err != nil {
 			return nil, nil, false, err
 		}
@@ -129,7 +132,7 @@ func (d *database) unchangedCatalogs(ctx context.Context, o probeResult) (snap *
 	if err != nil {
 		return nil, nil, false, err
 	}
-	if o.tracksDDL { // the database tells more cheaply whether something has changed meanwhile
+	if o.tracksDDL { // the version of the catalogs tells at less cost whether they changed meanwhile
 		version, told, err := catalogVersion(ctx, d.conn)
 		if err != nil {
 			return nil, nil, false, fmt.Errorf("catalog: %w", err)
@@ -146,8 +149,8 @@ func (d *database) unchangedCatalogs(ctx context.Context, o probeResult) (snap *
 	return snap, tablesWithNewColumns, unchanged, nil
 }
 
-// readUntilUnchanged reads the catalogs again, and tells whether they are as before, or have changed only in what
-// concerns no agent.
+// readUntilUnchanged reads the catalogs again. It reports whether they are as before, or have changed only in parts
+// that concern no agent.
 func (d *database) readUntilUnchanged(ctx context.Context) (bool, error) {
 	before := d.catalogs
 	if err := d.readSnapshot(ctx); err != nil || d.catalogs.Version() == before.Version() {

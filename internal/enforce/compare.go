@@ -23,7 +23,8 @@ const (
 	maxComparisons, maxShapes = 64, 10_000
 )
 
-// comparison is a comparison of an observed statement that is to be made.
+// comparison is a comparison that waits to be made: of the rows that an observed statement returned with the rows that
+// the policy would let it return.
 type comparison struct {
 	*comparedTexts
 	record     audit.Observation
@@ -31,14 +32,15 @@ type comparison struct {
 	claims     map[string]string // the claims of the session, by setting
 }
 
-// comparisonQueue is the queue of comparisons, and when each shape was compared last.
+// comparisonQueue has the comparisons that wait, and the time when the statements of each shape were compared last.
 type comparisonQueue struct {
 	mu           sync.Mutex
 	lastCompared map[string]time.Time
-	queue        chan comparison // nil: there is no connection to compare on
+	queue        chan comparison // nil: there is no connection on which statements can be compared
 }
 
-// enqueue puts a comparison into the queue, unless its shape was compared within the last minute or the queue is full.
+// enqueue puts a comparison into the queue and returns true. It returns false if the shape was compared within the last
+// minute, if the queue is full, or if there is no queue.
 func (c *comparisonQueue) enqueue(shape string, job comparison) bool {
 	if c.queue == nil {
 		return false
@@ -61,7 +63,7 @@ func (c *comparisonQueue) enqueue(shape string, job comparison) bool {
 	}
 }
 
-// runComparisons makes comparisons, one at a time, until ctx ends.
+// runComparisons makes the comparisons of the queue, one at a time, until ctx ends.
 func (d *database) runComparisons(ctx context.Context) {
 	var conn *pgx.Conn
 	defer func() {
@@ -96,7 +98,7 @@ func (d *database) runComparisons(ctx context.Context) {
 	}
 }
 
-// connectAsAgentRole connects as sessions of agents do.
+// connectAsAgentRole opens a connection with the role and the settings that agents' sessions have.
 func (d *database) connectAsAgentRole(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, compareTimeout)
 	defer cancel()
@@ -112,7 +114,8 @@ func (d *database) connectAsAgentRole(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// compare runs both statements in one snapshot, as the agent, read only.
+// compare runs the statement with and without the policy's rules, in one read-only snapshot and with the agent's
+// rights.
 func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparison) (*audit.Comparison, error) {
 	v, refused := d.current()
 	if refused != nil {

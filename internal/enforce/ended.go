@@ -2,8 +2,8 @@ package enforce
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
-// EndSession ends an open session with this error, and records it: statements that have no answer yet are refused. It
-// returns false if no session of an agent has this id, or if that session is ending already.
+// EndSession ends an open session with the error reason, and records this. Statements that have no answer yet are
+// refused. It returns false if no session of an agent has this id, or if the session is ending already.
 func (e *Enforcer) EndSession(id string, reason *sqlstate.Error) bool {
 	e.mu.Lock()
 	var found *session

@@ -1,17 +1,17 @@
-// Package enforce is the one place that identifies an agent, decides and rewrites its statements, seals its sessions
-// and records what it did.
+// Package enforce is the one place that identifies agents, decides and rewrites their statements, seals their sessions
+// and records what they did.
 //
-// Guarantees. A statement is allowed only under a policy whose database half is installed in the database. The catalogs
-// it was decided with were compared with the server's within Config.StaleAfter, or the database itself compares their
-// version for each statement. Where neither is so, every statement is refused (invariant I1 in
+// Guarantees. A statement is allowed only under a policy whose database half is installed in the database. Also, either
+// the catalogs used for the decision were compared with the server's within Config.StaleAfter, or the database compares
+// their version for each statement. Otherwise every statement is refused (invariant I1 in
 // docs/explanation/invariants.md). An allowed statement goes to the server as package rewrite wrote it. Each decision
-// has an audit record before it can be released (I8). An agent that is disabled or whose attributes change loses its
-// sessions at once.
+// has an audit record before the statement can be sent (I8). If an agent is disabled or its attributes change, its
+// sessions end at once.
 //
-// Not here: the wire protocol (package proxy; package verdict is what the two share), the predicates (packages
-// predicate and rls) and the checks of the database itself, which [Config.Check] runs.
+// Not here: the wire protocol (package proxy), the predicates (packages predicate and rls) and the checks of the
+// database itself, which [Config.Check] runs. Packages proxy and enforce share the types of package verdict.
 //
-// Wiring. The serving command makes a proxy.Route of what [Enforcer.Agent] returns:
+// Wiring. The serving command builds a proxy.Route from what [Enforcer.Agent] returns:
 //
 //	access, ok := enforcer.Agent(user, database)
 //	if !ok { … owner or refused … }
@@ -52,31 +52,32 @@ import (
 // Config is what an enforcer needs. Databases and Audit are required.
 type Config struct {
 	Databases []Database
-	Agents    []Agent // replaced by [Enforcer.SetAgents]
+	Agents    []Agent // the agents at the start; [Enforcer.SetAgents] replaces them
 	Audit     *audit.Log
 	Metrics   *metrics.Metrics // nil: nothing is counted
 	Log       *slog.Logger     // nil: slog.Default()
 	Reminders *air.Tracker     // counts interactions for reminders; nil: no user is reminded
 
 	// Check examines a database each time its catalogs or the installed policy changed, and every ten seconds. While it
-	// returns an error, the database's agents are refused; with a [SignedPathOff] they keep the row security path. Nil:
-	// only the hash of the installed policy is compared.
+	// returns an error, the database's agents are refused; if the error is a [SignedPathOff], their statements take the
+	// row security path instead. Nil: only the hash of the installed policy is compared.
 	Check func(ctx context.Context, conn *pgx.Conn, t Target) error
 
-	// VerifyUser verifies the token of a user for whom an agent's session is to act, and returns the attributes that it
-	// gives and when it expires. The error has nothing of the token. Nil: no tokens are accepted.
+	// VerifyUser verifies the token of a user for whom an agent's session is to act. It returns the attributes that the
+	// token gives, and when the token expires. The error contains nothing of the token. Nil: no tokens are accepted.
 	VerifyUser func(ctx context.Context, token, agent, database string) (attributes map[string]string, until time.Time, err error)
 
 	ProbeInterval time.Duration // time between two probes of a database; 0: 2 s
-	CacheBytes    uint64        // size of the cache of verdicts in bytes, and an eighth more for shapes; 0: 64 MiB
+	CacheBytes    uint64        // size of the cache of verdicts; 0: 64 MiB; the cache of shapes has an eighth of it
 
-	// how rules are added to statements; other modes than the configuration allows are for tests
+	// RewriteMode says how the rewriter adds rules to statements. Modes that the configuration does not allow are for
+	// tests.
 	RewriteMode     rewrite.Mode
 	RowSecurityMode rls.Mode // rls.Enforce, except in tests
 
-	// StaleAfter is how long agents are served by the result of a probe while no later one succeeds; 0: 60 s. There is
-	// no such limit while a probe is under way and the database tracks DDL: each statement then compares the version of
-	// the catalogs.
+	// StaleAfter is how long agents are served by the result of a probe while no later probe succeeds; 0: 60 s. This limit
+	// does not apply while a probe is running and the database tracks DDL: then each statement compares the version of the
+	// catalogs.
 	StaleAfter time.Duration
 }
 
@@ -111,8 +112,8 @@ const (
 	reloadTimeout = time.Minute
 	// compareTimeout limits a comparison of an observed statement.
 	compareTimeout = 20 * time.Second
-	// connectTimeout limits connecting to the server, and keepAliveTimeout is how long the server's machine may be silent.
-	// A probe itself has no limit: a slow server would only have more work if it began again.
+	// connectTimeout limits connecting to the server. keepAliveTimeout is how long the server's machine may be silent. A
+	// probe itself has no limit: if pgconsent began it again, a slow server would only have more work.
 	connectTimeout   = time.Minute
 	keepAliveTimeout = 15 * time.Second
 )
@@ -205,7 +206,8 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	return e, nil
 }
 
-// Close stops watching. The proxy ends the sessions; their statements are refused once the last probe is too old.
+// Close stops the probes of the databases. The proxy ends the sessions; their statements are refused once the last
+// probe is older than StaleAfter.
 func (e *Enforcer) Close() {
 	e.stop()
 	e.goroutines.Wait()
@@ -220,8 +222,8 @@ func (e *Enforcer) closeConnections() {
 	}
 }
 
-// Ready returns nil when the agents of every database are served and its last successful probe is younger than
-// StaleAfter, and otherwise the reason.
+// Ready returns nil if the agents of every database are served, each database's last successful probe is younger than
+// StaleAfter, and audit records can be written. Otherwise it returns the reason.
 func (e *Enforcer) Ready() error {
 	var failed []error
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
@@ -239,8 +241,8 @@ func (e *Enforcer) Ready() error {
 	return errors.Join(failed...)
 }
 
-// Degraded lists what agents miss in databases that are served: suspended tables, the signed path. It waits for no
-// probe.
+// Degraded lists what is not available to agents in databases that are served: suspended tables, views and functions,
+// and the signed path. It waits for no probe.
 func (e *Enforcer) Degraded() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
@@ -270,8 +272,9 @@ func joinSortedNames(names []catalog.Name) string {
 	return strings.Join(slices.Compact(out), ", ")
 }
 
-// Reload reads every policy again. A policy whose database half is installed is active when Reload returns. A policy
-// that needs pgconsent migrate waits for it, and an invalid one is an error: in both cases the old policy stays active.
+// Reload reads the policy of every database again. A policy whose database half is installed is active when Reload
+// returns. The old policy stays active while a new one waits for pgconsent migrate, and if the new one is invalid,
+// which is an error.
 func (e *Enforcer) Reload() error {
 	var failed []error
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// foreignRelations are the relations whose rows come from other servers, and functions that may read such a relation
-// without the text naming it.
+// foreignRelations has the relations whose rows come from other servers, and the functions that may read such a
+// relation although the text does not name it.
 type foreignRelations struct {
 	inAttributeRule bool // a rule of an attribute reads a foreign relation
 	relations       map[catalog.Name]bool
@@ -36,14 +36,15 @@ func newForeignRelations(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Pla
 		}
 	}
 	listed := slices.ContainsFunc(p.Tables(), func(table *policy.Table) bool { return out.relations[table.Relation.Name] })
-	if !listed && !out.inAttributeRule { // A function may read relations that no rule is about.
+	// Functions may read a foreign relation, but no rule is about one.
+	if !listed && !out.inAttributeRule {
 		return out
 	}
 	out.functions = tableReadingFunctions(p)
 	return out
 }
 
-// add adds a relation, and the parents through which it is read.
+// add adds a foreign relation, and its parents: a query of a parent reads the foreign relation too.
 func (f foreignRelations) add(snap *catalog.Snapshot, r *catalog.Relation) {
 	if f.relations[r.Name] {
 		return
@@ -56,8 +57,8 @@ func (f foreignRelations) add(snap *catalog.Snapshot, r *catalog.Relation) {
 	}
 }
 
-// countReads returns how many statements of a text read a foreign relation. A statement that PREPARE names has its own
-// count.
+// countReads returns how many statements of a text read a foreign relation. For a PREPARE it sets ForeignReads in the
+// prepared statement's verdict instead of counting it.
 func (f foreignRelations) countReads(res *rewrite.Result) (n int) {
 	if len(f.relations) == 0 {
 		return 0

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// maxSnapshotAge is how long a transaction or cursor may keep one snapshot. The database keeps records of changes for
-	// an hour.
+	// maxSnapshotAge is how long a transaction or cursor may use one snapshot. The database stores the records of changes
+	// for an hour.
 	maxSnapshotAge = 50 * time.Minute
-	// maxTimeDependentAge is the limit for results that wait in a portal, where time alone can hide a row. The server may
-	// have computed the row before it expired.
+	// maxTimeDependentAge is the limit for results that wait in a portal, if time alone can hide a row: the server may
+	// have computed the row before the row expired.
 	maxTimeDependentAge = 5 * time.Second
-	// controlTimeout limits one query on a connection of the pool.
+	// controlTimeout limits one query on a connection of the control pool.
 	controlTimeout = 3 * time.Second
-	// maxControlConns is how many connections the pool has.
+	// maxControlConns is how many connections the control pool has at most.
 	maxControlConns = 4
-	// pruneInterval is the time between two prunings of changes.
+	// pruneInterval is the time between two deletions of old records of changes.
 	pruneInterval = 10 * time.Minute
 )
 
-// controlPool is a pool of control connections for short queries: snapshots, live attributes, audit references. The
-// connection that probes the database may be busy.
+// controlPool is a pool of control connections for short queries: snapshots, live attributes, audit references. These
+// queries do not use the connection of the probes, which may be busy.
 type controlPool struct {
 	slots chan struct{}
 	mu    sync.Mutex
@@ -36,7 +36,8 @@ type controlPool struct {
 
 func newControlPool() *controlPool { return &controlPool{slots: make(chan struct{}, maxControlConns)} }
 
-// run calls f with a connection. If an idle connection turns out to be closed, it calls f again with a new connection.
+// run calls f with a connection of the pool. If f fails on a connection that was idle before, run calls f again with
+// another one.
 func (a *controlPool) run(ctx context.Context, config *pgx.ConnConfig, f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
@@ -87,7 +88,8 @@ func (a *controlPool) close() {
 	a.idle = nil
 }
 
-// Snapshot takes a snapshot of the database as it is now.
+// Snapshot takes a snapshot of the database as it is now. CheckSnapshot can tell later whether consent changed after
+// the snapshot.
 func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Error) {
 	now, refused := s.currentServingState()
 	if refused != nil {
@@ -113,7 +115,8 @@ func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Err
 	return shot, nil
 }
 
-// CheckSnapshot reports, as an error, that rows of that snapshot may no longer be shown.
+// CheckSnapshot returns an error if rows that were read in the snapshot since may no longer be shown. portal says that
+// the rows wait in a portal.
 func (s *session) CheckSnapshot(ctx context.Context, since verdict.Snapshot, portal bool) *sqlstate.Error {
 	now, refused := s.currentServingState()
 	if refused != nil {
@@ -140,7 +143,8 @@ func (s *session) CheckSnapshot(ctx context.Context, since verdict.Snapshot, por
 	return nil
 }
 
-// CheckCatalogs asks the database itself: the next probe may be two seconds away.
+// CheckCatalogs returns an error if the catalogs have changed since v was decided. It queries the database, because the
+// next probe may be two seconds away.
 func (s *session) CheckCatalogs(ctx context.Context, v *verdict.Verdict) *sqlstate.Error {
 	now, refused := s.currentServingState()
 	switch {
@@ -168,14 +172,15 @@ func (s *session) CheckCatalogs(ctx context.Context, v *verdict.Verdict) *sqlsta
 	return nil
 }
 
-// schemaChangedRefusal is the refusal of a statement that was decided with functions which may have changed since.
+// schemaChangedRefusal is the refusal of a statement whose functions may have changed since it was decided.
 func schemaChangedRefusal() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
 		"could not serialize access: the schema has changed").
 		WithHint("The functions that the statement calls may have changed since it was decided. Try it again.")
 }
 
-// consentChangedRefusal is the refusal where a snapshot could still show rows for which consent was withdrawn.
+// consentChangedRefusal is the refusal of reading on in a snapshot that could still show rows for which consent was
+// withdrawn.
 func consentChangedRefusal() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
 		"could not serialize access: consent has changed").
@@ -183,8 +188,8 @@ func consentChangedRefusal() *sqlstate.Error {
 			"back and begin again.")
 }
 
-// prune deletes recorded changes that are older than any snapshot in use, and keys that no seal needs. It fails
-// on a standby, which does not need it.
+// prune deletes records of changes that are older than any snapshot in use, and keys that no seal needs. On a standby
+// it fails, which does no harm: nothing has to be deleted there.
 func (d *database) prune(ctx context.Context, result probeResult) {
 	if result.keys.Len() > 1 {
 		if _, err := d.conn.Exec(ctx, "SELECT pgconsent.prune_keys()"); err != nil {

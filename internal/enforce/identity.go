@@ -20,23 +20,24 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Agent is a login of the configuration, with its credential and its attributes.
+// Agent is an agent of the configuration: the name by which it logs in, its credential and its attributes.
 type Agent struct {
 	Name          string
 	Database      string
 	Credential    *scram.StoredCredentials // nil: the agent cannot log in by a password
 	LogsInByToken bool                     // the agent logs in by a token, whose claims also give attributes
-	// the name that the certificate must have by which the agent logs in, as the proxy writes it; "": it logs in otherwise
+	// the name that the agent's client certificate must have, as the proxy writes it; "": the agent does not log in by a
+	// certificate
 	CertificateName string
 	Attributes      map[string]string // the attributes that the credential gives
 	Claims          map[string]string // the name of a token's claim that gives an attribute, by attribute
-	ActsFor         *ActsFor          // for whom the agent's sessions may act; nil: for nobody
-	// how many sessions the agent may have at a time; 0: as many as the server has room for
+	ActsFor         *ActsFor          // which users the agent's sessions may act for; nil: for none
+	// how many sessions the agent may have at a time; 0: only the server's room for connections limits them
 	MaxSessions int
 }
 
-// SessionInfo is what the proxy knows of a session that starts. It has the fields of proxy.SessionInfo, so that Go
-// converts one to the other.
+// SessionInfo is what the proxy tells about a session that starts. It has the same fields as proxy.SessionInfo, so that
+// Go can convert one to the other.
 type SessionInfo struct {
 	ID         string
 	Agent      string
@@ -48,16 +49,16 @@ type SessionInfo struct {
 	Settings map[string]string     // settings of the startup message, by their names in lower case
 	Claims   func() verdict.Claims // the current values of the settings that the policy maps to attributes
 
-	TokenAttributes        map[string]string // attributes that the agent's token gave; nil without one
-	ExpiresAt              time.Time         // when the token or certificate expires, and the session with it; zero: never
-	ExpiresWithCertificate bool              // Until is when a certificate expires
-	HidesKeyOnlyColumns    bool              // the session does not see columns that exist by key only
+	TokenAttributes        map[string]string // attributes from the token by which the agent logged in; nil: no token
+	ExpiresAt              time.Time         // when the token or certificate expires and the session ends; zero: never
+	ExpiresWithCertificate bool              // ExpiresAt is the expiry of a certificate, not of a token
+	HidesKeyOnlyColumns    bool              // hide columns that the policy shows by key only
 
-	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
+	// OnRevoke ends the session with this error. It returns at once and may be called from any goroutine.
 	OnRevoke func(*sqlstate.Error)
 }
 
-// expiringCredential names what a session lives no longer than.
+// expiringCredential names the credential whose expiry ends the session.
 func (i SessionInfo) expiringCredential() string {
 	if i.ExpiresWithCertificate {
 		return "certificate"
@@ -65,24 +66,27 @@ func (i SessionInfo) expiringCredential() string {
 	return "token"
 }
 
-// AgentAccess is how an agent's connection is to be treated.
+// AgentAccess tells the proxy how to treat the connections of an agent.
 type AgentAccess struct {
 	Credential    *scram.StoredCredentials
 	LogsInByToken bool // the agent logs in by a token instead of a password
-	// the name that the certificate must have by which the agent logs in instead; "": it logs in otherwise
+	// the name that the agent's client certificate must have; "": the agent does not log in by a certificate
 	CertificateName string
-	MaxSessions     int // how many sessions the agent may have at a time; 0: as many as there is room for
-	// settings that the startup packet fixes: a role can change its own defaults, but not these
+	MaxSessions     int // how many sessions the agent may have at a time; 0: no limit of its own
+	// Params are settings that the proxy's startup packet to the server fixes. A role can change its own defaults, but not
+	// these.
 	Params map[string]string
 
-	// CheckSetting judges a setting of the client's startup packet; where is "startup" or "options".
+	// CheckSetting checks a setting of the client's startup packet; where is "startup" or "options". keep says that the
+	// proxy passes the setting on, with the value normalised.
 	CheckSetting func(name, value, where string) (normalised string, keep bool, err *sqlstate.Error)
 
-	// OpenSession begins a session, after authentication. The error is a *sqlstate.Error.
+	// OpenSession begins a session after the agent has logged in. The error is a *sqlstate.Error.
 	OpenSession func(ctx context.Context, info SessionInfo) (verdict.Decider, error)
 }
 
-// Agent returns how to treat this user on this database, and false if it is no agent there or cannot log in.
+// Agent returns how the proxy treats this user on this database. It returns false if the user is no agent of the
+// database or cannot log in.
 func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 	e.mu.Lock()
 	a, ok := e.agents[user]
@@ -92,7 +96,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 		return AgentAccess{}, false
 	}
 	params, timeout := d.pinnedSettings(), d.timeout()
-	startup := map[string]string{} // values of the settings by which the client says for whom the session acts
+	startup := map[string]string{} // the value of the setting by which the client names the session's user
 	if timeout > 0 {
 		params[statementTimeout] = strconv.FormatInt(timeout.Milliseconds(), 10)
 	}
@@ -116,7 +120,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 				err = rewrite.CheckTimeout(name, value, timeout)
 			}
 			if err == nil && timeout > 0 && strings.EqualFold(name, statementTimeout) {
-				params[statementTimeout] = value // A session may have a lower timeout of its own.
+				params[statementTimeout] = value // A session may set a timeout below the policy's.
 			}
 			return normalised, keep, err
 		},
@@ -133,7 +137,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 
 const statementTimeout = "statement_timeout"
 
-// timeout returns how long a statement may take by the active policy; 0: without limit, or no policy is active.
+// timeout returns how long a statement may take by the active policy; 0: there is no limit or no active policy.
 func (d *database) timeout() time.Duration {
 	if v := d.servingState.Load(); v != nil && v.state != nil {
 		return v.state.policy.Timeout()
@@ -141,8 +145,8 @@ func (d *database) timeout() time.Duration {
 	return 0
 }
 
-// pinnedSettings returns the settings that change how a text is read, how names resolve, or how the enforcement layers
-// run.
+// pinnedSettings returns settings that the proxy fixes for agents' sessions. They change how PostgreSQL reads a text,
+// resolves names, or runs the policy's rules.
 func (d *database) pinnedSettings() map[string]string {
 	path := make([]string, len(d.cfg.SearchPath))
 	for i, schema := range d.cfg.SearchPath {
@@ -156,28 +160,29 @@ func (d *database) pinnedSettings() map[string]string {
 		"transform_null_equals":         "off",
 		"row_security":                  "on",
 		"default_transaction_isolation": "read committed",
-		// Row policies make plans look more expensive than they are: compiling took 200 ms of a 300 ms scan.
+		// Row policies make plans look more expensive than they are: JIT compilation took 200 ms of a 300 ms scan.
 		"jit": "off",
-		// pgvector 0.8 and later go on searching until enough visible rows are found; without pgvector the setting has no
-		// effect. A more thorough search of the index makes up for the rows that are not visible: recall 0.97 becomes 0.99.
+		// pgvector 0.8 and later continues an index search until it has found enough visible rows; without pgvector these
+		// settings have no effect. A higher ef_search makes up for the rows that are not visible: recall rises from 0.97 to
+		// 0.99.
 		"hnsw.iterative_scan":    "strict_order",
 		"hnsw.ef_search":         "200",
 		"ivfflat.iterative_scan": "relaxed_order",
-		// The index searches all its lists: rows come in an order without mistakes, and not by where hidden rows have put the
-		// lists.
+		// An ivfflat index then searches all its lists. So the rows are in the exact order, which does not depend on where
+		// hidden rows have put the lists.
 		"ivfflat.probes": "32768",
-		// Row policies build hash tables of lookup tables; a table that does not fit would be scanned for each row. The
-		// server takes this memory only where it needs it.
+		// Row policies build hash tables of lookup tables. If a lookup table does not fit into this memory, PostgreSQL scans
+		// it for each row. The server takes the memory only where it needs it.
 		"work_mem":            strconv.Itoa(rewrite.WorkMemMB) + "MB",
 		"hash_mem_multiplier": strconv.Itoa(rewrite.HashMemMultiplier),
-		// PostgreSQL counts the tables that rules read towards these limits, though the statement does not name them.
+		// PostgreSQL counts the tables that rules read towards these limits, although the statement does not name them.
 		"from_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
 		"join_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
 	}
 }
 
-// SetAgents replaces the agents. It ends sessions of agents that are no longer configured, cannot log in any more, or
-// have other attributes or another database than before.
+// SetAgents replaces the agents. A session ends if its agent is no longer configured, cannot log in any more, or now
+// has other attributes or another database.
 func (e *Enforcer) SetAgents(agents []Agent) {
 	next := make(map[string]Agent, len(agents))
 	for _, a := range agents {
@@ -214,7 +219,7 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 	}
 }
 
-// isUnchangedAgent reports whether a session that began for an agent may continue under this configuration of agents.
+// isUnchangedAgent reports whether a session that began for the agent atStart may continue under this configuration.
 func isUnchangedAgent(agents map[string]Agent, atStart Agent) bool {
 	now, ok := agents[atStart.Name]
 	return ok && now.canLogIn() && now.LogsInByToken == atStart.LogsInByToken &&
@@ -227,11 +232,12 @@ func (a Agent) canLogIn() bool {
 	return a.Credential != nil || a.LogsInByToken || a.CertificateName != ""
 }
 
-// withTokenAttributes returns the agent with the attributes of its token added. A token may not give an attribute that
-// the configuration gives.
+// withTokenAttributes returns the agent with the attributes that its token gives. A token must not give an attribute
+// that the configuration gives.
 func (a Agent) withTokenAttributes(granted map[string]string) (Agent, error) {
 	all := maps.Clone(granted)
-	maps.DeleteFunc(all, func(name, _ string) bool { return a.ActsFor.givesAttribute(name) }) // These are the user's, whom a setting names.
+	// These attributes are the user's: the client names the user by a setting.
+	maps.DeleteFunc(all, func(name, _ string) bool { return a.ActsFor.givesAttribute(name) })
 	if len(all) == 0 {
 		return a, nil
 	}
@@ -248,7 +254,7 @@ func (a Agent) withTokenAttributes(granted map[string]string) (Agent, error) {
 	return a, nil
 }
 
-// agentAttributes returns the attributes of an agent's sessions, or an error that says what is wrong with them. The
+// agentAttributes returns the attributes of an agent's sessions, or an error that says which attributes are wrong. The
 // error contains no value.
 func agentAttributes(p *policy.Policy, a Agent) (map[string]string, error) {
 	if err := a.checkTokenClaims(p); err != nil {
@@ -341,7 +347,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	}
 	s.setReminderKey(v.state.policy, s.mergeUserAttributes(user))
 	e.mu.Lock()
-	// The agents may have changed since they were read above. Either whoever changed them finds this session registered,
+	// SetAgents may have run since the agents were read above. Either SetAgents finds this session registered and ends it,
 	// or this check finds the change.
 	still := isUnchangedAgent(e.agents, agent)
 	if still {
@@ -364,7 +370,8 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	return s, nil
 }
 
-// recheckIdentities ends the sessions whose agents have no valid attributes under a new state.
+// recheckIdentities ends the sessions of a database whose agents' attributes are not valid, or are other ones, under a
+// new state.
 func (e *Enforcer) recheckIdentities(d *database, st *state) {
 	e.mu.Lock()
 	var endedSessions []*session
@@ -388,7 +395,7 @@ func (e *Enforcer) recheckIdentities(d *database, st *state) {
 	}
 }
 
-// identityRefusal is the refusal of a login; the operator's log says more.
+// identityRefusal is the refusal of a login. It does not say which attribute is wrong: that is in the operator's log.
 func identityRefusal(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
 		"this agent's identity does not fit the policy").

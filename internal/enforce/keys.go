@@ -11,25 +11,25 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A report about a person says who got which rows about them, but the audit log holds no data. So, for the tables that
-// the policy names, an outcome has commitments to the primary keys of the returned rows, where the result has the key.
-// If the result lacks the key, the outcome says that any row may have been returned.
+// A report about a person says who got which rows about them, but the audit log must hold no data. So the outcome
+// record of an execution has commitments (keyed hashes) to the primary keys of the returned rows. This is done for the
+// tables that the policy names. If the result lacks the key, the record says that any row may have been returned.
 
-// maxKeys is how many rows of a table one outcome lists.
+// maxKeys is how many keys of a table one outcome record lists.
 const maxKeys = 1000
 
-// keyColumn says which part of a table's primary key a column is.
+// keyColumn says which part of which table's primary key a column is.
 type keyColumn struct {
 	table     string
 	position  int
 	keyLength int // number of columns of the key
 }
 
-// keyColumns has the columns of keys, by the OID of the relation and the number of the column.
+// keyColumns has the columns of primary keys, by the OID of the relation and the number of the column.
 type keyColumns map[uint32]map[uint16]keyColumn
 
-// keyRecordedTables returns the tables of a text for which the keys of returned rows are recorded. single is true if
-// there is one such table, and each row of the result is a row of it.
+// keyRecordedTables returns the tables of a text for which the audit records the keys of returned rows. single is true
+// if there is exactly one, and each row of the result is one of its rows.
 func (st *state) keyRecordedTables(statements []policy.Statement) (tables []string, single bool) {
 	accesses := 0
 	for _, s := range statements {
@@ -50,7 +50,7 @@ type returnedKeys struct {
 	singleTable bool
 	columns     keyColumns
 
-	rowCount         int64 // number of rows that were returned
+	rowCount         int64 // number of rows returned so far
 	description      []byte
 	formats          []int16
 	isDescribed      bool
@@ -61,7 +61,7 @@ type returnedKeys struct {
 	incompleteTables map[string]bool
 }
 
-// newReturnedKeys returns nil for an execution whose rows need no record.
+// newReturnedKeys returns nil if the execution reads no table whose keys the audit records.
 func (s *session) newReturnedKeys(v *verdict.Verdict, executed []*verdict.Verdict) *returnedKeys {
 	var tables []string
 	single := false
@@ -141,7 +141,7 @@ func (r *returnedKeys) addRow(description []byte, formats []int16, row []byte) {
 	}
 }
 
-// locateKeyColumns finds the columns of keys in a RowDescription.
+// locateKeyColumns finds the positions of key columns in the RowDescription.
 func (r *returnedKeys) locateKeyColumns() {
 	r.positions, r.columnTypes, r.binaryFormat = map[string][]int{}, nil, nil
 	b := r.description
@@ -181,7 +181,7 @@ func (r *returnedKeys) locateKeyColumns() {
 			found[column.table] = map[int]int{}
 		}
 		if _, isDuplicate := found[column.table][column.position]; isDuplicate {
-			twice[column.table] = true // The parts may be of two rows.
+			twice[column.table] = true // The two columns may come from two rows of the table.
 		}
 		found[column.table][column.position] = i
 		if len(found[column.table]) == column.keyLength {
@@ -197,7 +197,7 @@ func (r *returnedKeys) locateKeyColumns() {
 	}
 }
 
-// dataRowValues returns the values of a DataRow; nil stands for NULL.
+// dataRowValues returns the column values of a DataRow message; nil stands for NULL.
 func dataRowValues(row []byte) ([][]byte, bool) {
 	if len(row) < 2 {
 		return nil, false
@@ -223,29 +223,30 @@ func dataRowValues(row []byte) ([][]byte, bool) {
 	return out, true
 }
 
-// valueAsText returns a value as PostgreSQL prints it, and false for a type whose binary form is not known here.
+// valueAsText returns a value as PostgreSQL prints it. It returns false for a value in binary format of a type that
+// this function does not know.
 func valueAsText(value []byte, oid uint32, isBinary bool) (string, bool) {
 	if !isBinary {
 		return string(value), true
 	}
 	switch {
-	case oid == 20 && len(value) == 8: // The OID is that of int8.
+	case oid == 20 && len(value) == 8: // the type int8
 		return strconv.FormatInt(int64(binary.BigEndian.Uint64(value)), 10), true
-	case oid == 23 && len(value) == 4: // The OID is that of int4.
+	case oid == 23 && len(value) == 4: // the type int4
 		return strconv.FormatInt(int64(int32(binary.BigEndian.Uint32(value))), 10), true
-	case oid == 21 && len(value) == 2: // The OID is that of int2.
+	case oid == 21 && len(value) == 2: // the type int2
 		return strconv.FormatInt(int64(int16(binary.BigEndian.Uint16(value))), 10), true
-	case oid == 2950 && len(value) == 16: // The OID is that of uuid.
+	case oid == 2950 && len(value) == 16: // the type uuid
 		h := hex.EncodeToString(value)
 		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:], true
-	case oid == 25, oid == 1043: // The OIDs are those of text and varchar.
+	case oid == 25, oid == 1043: // the types text and varchar
 		return string(value), true
 	default:
 		return "", false
 	}
 }
 
-// auditKeys returns what the audit outcome says of the relayed rows.
+// auditKeys returns the part of the outcome record about the keys of the relayed rows.
 func (r *returnedKeys) auditKeys(rows int64) []audit.Keys {
 	if r == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// sessionLimit is a limit of the policy and the counter that it is compared with; sessions may share the counter.
+// sessionLimit is a limit of the policy with the counter of what was used; sessions may share the counter.
 type sessionLimit struct {
 	policy.Limit
 	buckets *rateBuckets
@@ -45,14 +45,14 @@ type policyLimits struct {
 	limits []sessionLimit
 }
 
-// executionCost is how much of the rates an execution uses.
+// executionCost is what one execution uses up of the limits per minute.
 type executionCost struct {
 	statements, keys int
 	mayReturnRows    bool // the execution may send rows
 }
 
-// executionCostOf adds up the statements of a text, and the keys of the statements that run now: PREPARE and DECLARE
-// name a query that runs later. COMMIT, CLOSE and the like are not counted, so that an agent at its limit can still end
+// executionCostOf counts the statements of a text, and the keys of the statements that run now; the query of a PREPARE
+// or DECLARE runs later. COMMIT, CLOSE and the like do not count, so that an agent at its limit can still end
 // transactions and cursors.
 func executionCostOf(v *verdict.Verdict, executed []*verdict.Verdict) executionCost {
 	var out executionCost
@@ -92,7 +92,7 @@ func executionCostOf(v *verdict.Verdict, executed []*verdict.Verdict) executionC
 
 // mayReturnRows reports whether an execution may send rows.
 func mayReturnRows(v *verdict.Verdict, executed []*verdict.Verdict) bool {
-	named := false // A statement that it runs by name may send rows.
+	named := false // whether a statement that v runs by name may send rows
 	for _, run := range executed {
 		for _, e := range run.Effects {
 			named = named || e.ReturnsRows
@@ -113,8 +113,8 @@ func mayReturnRows(v *verdict.Verdict, executed []*verdict.Verdict) bool {
 	return false
 }
 
-// charge takes the cost of an execution from the rates, or refuses it. Rows are reserved: unused ones are
-// given back when the execution is over.
+// charge takes the cost of an execution from the limits per minute, or refuses the execution. Rows are only reserved:
+// the unused ones are given back when the execution is over.
 func (s *session) charge(limits []sessionLimit, cost executionCost) (reserved int64, refused *sqlstate.Error) {
 	if len(limits) == 0 {
 		return 0, nil
@@ -142,7 +142,7 @@ func (s *session) charge(limits []sessionLimit, cost executionCost) (reserved in
 	return reserved, nil
 }
 
-// limitsRowRate reports whether rows have a rate.
+// limitsRowRate reports whether a limit bounds how many rows are returned per minute.
 func limitsRowRate(limits []sessionLimit) bool {
 	for _, l := range limits {
 		if l.Rows > 0 {
@@ -152,11 +152,12 @@ func limitsRowRate(limits []sessionLimit) bool {
 	return false
 }
 
-// maxReservedRows bounds how many rows are reserved at a time. From small rates fewer rows are reserved, so that
-// sessions do not block each other with rows that none of them uses.
+// maxReservedRows is how many rows an execution reserves at a time. If the limit per minute is small, it reserves
+// fewer, so that sessions do not block each other with rows that none of them uses.
 const maxReservedRows = 256
 
-// takeFromRates takes some rows of every rate, or returns the rate that has no rows left and how long to wait for some.
+// takeFromRates reserves up to maxReservedRows rows from every limit on rows per minute. If a limit has no rows left,
+// it returns that limit and how long to wait until it has some.
 func takeFromRates(limits []sessionLimit, now time.Time) (n int64, exhausted *sessionLimit, wait time.Duration) {
 	n = maxReservedRows
 	for _, l := range limits {
@@ -180,7 +181,7 @@ func takeFromRates(limits []sessionLimit, now time.Time) (n int64, exhausted *se
 	return n, nil, 0
 }
 
-// chargeRefused counts a statement that was refused for another reason.
+// chargeRefused counts a statement that was refused for another reason towards the limits on statements per minute.
 func (s *session) chargeRefused(limits []sessionLimit) {
 	for _, l := range limits {
 		if l.Statements > 0 {
@@ -189,7 +190,7 @@ func (s *session) chargeRefused(limits []sessionLimit) {
 	}
 }
 
-// rateExceededRefusal is the refusal of an execution that would exceed a rate.
+// rateExceededRefusal is the refusal of an execution that would exceed a limit per minute.
 func (s *session) rateExceededRefusal(l sessionLimit, limit, unit string, requested, perMin int,
 	wait time.Duration) *sqlstate.Error {
 	s.enforcer.cfg.Metrics.CountLimited(limit)
@@ -209,8 +210,8 @@ func (l sessionLimit) scopeName() string {
 	return l.RateAttribute
 }
 
-// resultBound returns how much of the execution's result may be relayed: what the policy allows for one result, and
-// what is left of the rows per minute.
+// resultBound returns how much of the execution's result the proxy may relay: the policy's limit for one result, and
+// the rows left of the limits per minute.
 func (t *execution) resultBound() verdict.ResultBound {
 	b := verdict.ResultBound{}
 	var rowLimit, byteLimit *sessionLimit
@@ -248,7 +249,8 @@ func (t *execution) resultBound() verdict.ResultBound {
 	return b
 }
 
-// moreRows grants the rows that were reserved for the execution, and then takes more from the rates.
+// moreRows returns how many more rows may be relayed: first the rows reserved for the execution, later rows newly taken
+// from the limits per minute.
 func (t *execution) moreRows() int64 {
 	if n := t.unusedRows; n > 0 {
 		t.unusedRows = 0
@@ -267,7 +269,7 @@ func (s *session) resultTooLargeError(limit, most string) *sqlstate.Error {
 		WithHint("Ask for less: fewer columns, a narrower WHERE, or LIMIT and one page after the other.")
 }
 
-// returnToRates ends a reservation of rows of every rate and gives back the unused ones.
+// returnToRates ends a reservation of rows in every limit on rows per minute, and gives back the unused rows.
 func returnToRates(limits []sessionLimit, reserved, unused int64, now time.Time) {
 	for _, l := range limits {
 		if l.Rows > 0 && reserved > 0 {

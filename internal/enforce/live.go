@@ -16,9 +16,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Row rules read live attributes in the database, as part of the statement. Those that decide whether a statement is
-// allowed at all are queried here, on a control connection, before the statement goes upstream. That is done for every
-// message, since the value may change at any time.
+// Rules for rows read live attributes in the database, as part of the statement. Other live attributes decide whether a
+// statement is allowed at all. pgconsent queries these on a control connection before it sends the statement. It does
+// so for every message, since the values may change at any time.
 
 // liveAttributeTimeout limits the query for live attributes.
 const liveAttributeTimeout = 2 * time.Second
@@ -36,7 +36,7 @@ func neededLiveAttributes(p *policy.Policy) []string {
 	return out
 }
 
-// identifyingValues returns the values that identify a person, for which records have a reference.
+// identifyingValues returns the values that identify a person; audit records have a reference in place of each.
 func identifyingValues(p *policy.Policy, values map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, value := range values {
@@ -48,8 +48,8 @@ func identifyingValues(p *policy.Policy, values map[string]string) map[string]st
 	return out
 }
 
-// claimedAttributes returns the attributes that the session's settings claim; none if the proxy does not know the
-// values.
+// claimedAttributes returns the attributes whose values the client claims by settings. It returns none if the proxy
+// does not know the settings' values.
 func (s *session) claimedAttributes(p *policy.Policy) map[string]string {
 	c := verdict.Claims{Known: true, Values: s.info.Settings}
 	if s.info.Claims != nil {
@@ -66,8 +66,8 @@ func (s *session) claimedAttributes(p *policy.Policy) map[string]string {
 	return out
 }
 
-// queryLiveAttributes queries the database for live attributes, by those that are not live. An attribute without a
-// value is absent.
+// queryLiveAttributes queries the database for the live attributes in names. The database computes them from the other
+// attributes and the claims. An attribute without a value is absent from the result.
 func (s *session) queryLiveAttributes(ctx context.Context, names []string, attributes,
 	claims map[string]string) (map[string]string,
 	error) {
@@ -101,9 +101,10 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, attri
 	return values, nil
 }
 
-// decideForSession decides whether a text that the rewriter allowed is allowed with the session's attributes as they
-// are now. The policy must allow what it claims, and its contracts must allow its statements. It returns a verdict of
-// the session's own, with the attributes for the record. It returns v itself if the policy needs no such check.
+// decideForSession decides whether a text that the rewriter allowed is also allowed with the session's present
+// attributes. The policy must allow the claims that the text makes, and the contracts must allow its statements. It
+// returns a verdict for this session only, with the attributes for the audit record. It returns v itself if the policy
+// needs no such check.
 func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Verdict,
 	protocol verdict.Protocol) *verdict.Verdict {
 	j, ok := v.EnforcerDetail.(*judgement)
@@ -166,8 +167,8 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	return judged
 }
 
-// addContracts adds the contracts' decisions to the decisions in the record, each once. It leaves out contracts that do
-// not govern the statement.
+// addContracts adds the decisions of contracts to the list of an audit record, each once. It leaves out contracts that
+// do not govern the statement.
 func (s *session) addContracts(p *policy.Policy, list []audit.Contract,
 	decisions []policy.ContractDecision) []audit.Contract {
 	for _, d := range decisions {
@@ -183,7 +184,7 @@ func (s *session) addContracts(p *policy.Policy, list []audit.Contract,
 	return list
 }
 
-// withAuditDetails returns v with the live attributes and the contracts' decisions for its record, and with the
+// withAuditDetails returns v with the live attributes and the contracts' decisions for its audit record, and with the
 // contracts' quotas.
 func (s *session) withAuditDetails(v *verdict.Verdict, st *state, values map[string]string, contracts []audit.Contract,
 	quotas [][]*policy.Quota) *verdict.Verdict {
@@ -212,7 +213,8 @@ func (s *session) withAuditDetails(v *verdict.Verdict, st *state, values map[str
 	return v
 }
 
-// refuseAllowed refuses a text that the rewriter allowed: its record has the same details of the statement.
+// refuseAllowed returns a refusal of a text that the rewriter had allowed. Its audit record has the details of the
+// statement from v.
 func refuseAllowed(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdict.Verdict {
 	out := refusalVerdict(v.Original, p, v.Versions, err)
 	j, allowed := out.EnforcerDetail.(*judgement), v.EnforcerDetail.(*judgement)
@@ -232,9 +234,8 @@ func changesClaims(effects []verdict.Effect) bool {
 	})
 }
 
-// checkClaims refuses a SET to a value that the policy does not let the agent claim. The rows would be hidden in any
-// case. With the refusal the agent learns at once that it may not, in the same words whether or not such a value
-// exists.
+// checkClaims refuses a SET to a value that the policy does not let the agent claim. Rules would hide the rows in any
+// case, but the refusal tells the agent at once. It has the same words whether or not such a value exists.
 func (s *session) checkClaims(ctx context.Context, st *state, effects []verdict.Effect,
 	own, now map[string]string) *sqlstate.Error {
 	settings := st.policy.Settings()
@@ -251,7 +252,7 @@ func (s *session) checkClaims(ctx context.Context, st *state, effects []verdict.
 	return nil
 }
 
-// checkClaim refuses a claim that the policy does not let the agent make. An empty value claims nothing.
+// checkClaim refuses a claim that the policy does not let the agent make. An empty value is no claim.
 func (s *session) checkClaim(ctx context.Context, setting, attribute, value string,
 	own, others map[string]string) *sqlstate.Error {
 	if value == "" {
@@ -272,7 +273,7 @@ func (s *session) checkClaim(ctx context.Context, setting, attribute, value stri
 	return nil
 }
 
-// checkStartupClaims refuses claims of the startup message that the policy does not let the agent make.
+// checkStartupClaims refuses claims in the startup message that the policy does not let the agent make.
 func (s *session) checkStartupClaims(ctx context.Context, st *state) *sqlstate.Error {
 	settings := st.policy.Settings()
 	claimed := map[string]string{}

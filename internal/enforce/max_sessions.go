@@ -1,8 +1,8 @@
 package enforce
 
 // MaxSessions returns how many sessions all agents together may have on the server. A fifth of the connections for
-// ordinary roles stays free, at least 5 and at most 50: the server's owner and pgconsent itself need some. The result
-// is 0 until a probe has read the server's settings.
+// ordinary roles, at least 5 and at most 50, stays free for the server's owner and pgconsent itself. MaxSessions
+// returns 0 until a probe has read the server's settings.
 func (e *Enforcer) MaxSessions() int {
 	room := int(e.connectionLimit.Load())
 	if room <= 0 {

@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// catalogChannel is the channel that the event triggers of the database notify.
+	// catalogChannel is the notification channel on which the database's event triggers report DDL.
 	catalogChannel = "pgconsent_catalog"
-	// consentChannel is the channel that the registry's trigger notifies.
+	// consentChannel is the notification channel on which the trigger of the consent registry reports changes.
 	consentChannel = "pgconsent_consent"
-	// maxProbeWait limits how long a statement waits for a probe after DDL. The database refuses a statement that was
-	// decided before that probe: waiting saves the client from having to try again.
+	// maxProbeWait limits how long a statement waits for a probe after DDL. The database would refuse a statement that was
+	// decided before the probe, and the client would have to try again.
 	maxProbeWait = time.Second
-	// listenRetryDelay is the time between two attempts to listen.
+	// listenRetryDelay is the time between two attempts to listen for notifications.
 	listenRetryDelay = 2 * time.Second
 )
 
-// listen requests a probe whenever the database notifies it of DDL, until ctx ends. If it cannot listen, only the
-// periodic probes notice DDL.
+// listen requests a probe whenever the database notifies pgconsent of DDL, until ctx ends. While it cannot listen, only
+// the periodic probes notice DDL.
 func (d *database) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		_ = d.listenOnce(ctx) // After an error the periodic probes go on.
+		_ = d.listenOnce(ctx) // After an error, the periodic probes still notice DDL.
 		select {
 		case <-ctx.Done():
 		case <-time.After(listenRetryDelay):
@@ -53,7 +53,7 @@ func (d *database) listenOnce(ctx context.Context) error {
 	if _, err := conn.Exec(opening, "LISTEN "+catalogChannel+"; LISTEN "+consentChannel); err != nil {
 		return err
 	}
-	d.requestProbe() // Earlier notifications were missed.
+	d.requestProbe() // Notifications before LISTEN were missed.
 	for {
 		heard, err := conn.WaitForNotification(ctx)
 		switch {
@@ -72,17 +72,18 @@ func (d *database) listenOnce(ctx context.Context) error {
 	}
 }
 
-// readEpoch reads the number of the last record of consent, for the audit records of statements that are sent after it.
+// readEpoch reads the number of the last change of consent. The audit records of later statements have this number.
 func (d *database) readEpoch(ctx context.Context, conn *pgx.Conn) error {
 	var epoch int64
 	if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_epoch()").Scan(&epoch); err != nil {
 		return fmt.Errorf("consent epoch: %w", err)
 	}
-	d.epoch.Store(epoch) // Either of two concurrent readings may win: a later statement sees at least as many changes.
+	// Either of two concurrent readings may be stored last: a later statement sees at least the changes up to both.
+	d.epoch.Store(epoch)
 	return nil
 }
 
-// requestProbe requests a probe, which statements wait for from now on.
+// requestProbe requests a probe. Statements wait for this probe from now on.
 func (d *database) requestProbe() {
 	request := make(chan struct{})
 	d.pendingProbe.CompareAndSwap(nil, &request)
@@ -92,14 +93,14 @@ func (d *database) requestProbe() {
 	}
 }
 
-// finishProbe lets the statements go on that have waited for this probe, which began after it was requested.
+// finishProbe ends the waiting of statements for a probe that was requested before the probe began.
 func (d *database) finishProbe(request *chan struct{}) {
 	if request != nil && d.pendingProbe.CompareAndSwap(request, nil) {
 		close(*request)
 	}
 }
 
-// waitForProbe waits while a requested probe is not done.
+// waitForProbe waits until a requested probe is done, but at most for maxProbeWait.
 func (d *database) waitForProbe(ctx context.Context) {
 	request := d.pendingProbe.Load()
 	if request == nil {
@@ -114,8 +115,8 @@ func (d *database) waitForProbe(ctx context.Context) {
 	}
 }
 
-// catalogVersion reads how many transactions have changed the part of the catalogs that concerns agents, as counted
-// by event triggers, and whether these triggers exist.
+// catalogVersion reads the version of the catalogs. It is the number of transactions that changed parts which concern
+// agents, as event triggers count them. known is false if these triggers do not exist.
 func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, known bool, err error) {
 	err = conn.QueryRow(ctx, `SELECT pgconsent.catalog_version(),
 		pg_catalog.count(*) OPERATOR(pg_catalog.>=) 2 FROM pg_catalog.pg_event_trigger AS t
@@ -128,18 +129,18 @@ func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, known b
 	return version, known, err
 }
 
-// catalogOrClockMoved reports whether the version of the catalogs, or the database's clock, is known to be another one
-// now. It returns false while neither is known: a seal is not renewed for that.
+// catalogOrClockMoved reports whether the last probe found another version of the catalogs, or the database's clock set
+// to another time. It returns false while agents are refused: then a seal need not be renewed.
 func (d *database) catalogOrClockMoved(version int64, offset time.Duration) bool {
 	v := d.servingState.Load()
 	return v != nil && v.refusal == nil && (v.catalogVersion != version || v.hasClockMoved(offset))
 }
 
-// hasClockMoved reports whether the database's clock or the proxy's was moved between this view's probe and a probe
-// that found their difference to be offset.
+// hasClockMoved reports whether the clock of the database, or of the proxy, was set to another time between two probes.
+// offset is the difference of the two clocks that the other probe found.
 func (v *servingState) hasClockMoved(offset time.Duration) bool {
 	return (v.clockOffset - offset).Abs() > clockSlack
 }
 
-// clockSlack is how much the difference of the two clocks may vary between two probes if neither clock was moved.
+// clockSlack is how much the difference of the two clocks may vary between two probes although neither clock was set.
 const clockSlack = 5 * time.Second

@@ -11,17 +11,17 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Tables that the policy only observes are open: statements on them run as if the policy did not list them. What the
-// policy would have done is recorded. No function in this file refuses or hides anything.
+// Statements on tables that the policy only observes run as if the policy did not list these tables. Audit records say
+// what the policy would have done. No function in this file refuses or hides anything.
 
 // observedPolicy is the policy as it would be if it also enforced the tables that it only observes.
 type observedPolicy struct {
 	policy   *policy.Policy
-	checker  *rewrite.Rewriter // says what the policy would refuse
+	checker  *rewrite.Rewriter // finds the statements that the policy would refuse
 	injector *rewrite.Rewriter // writes the predicates into the text, or says why it cannot
 }
 
-// newObservedPolicy returns nil for a policy that observes nothing.
+// newObservedPolicy returns nil if the policy observes no table.
 func (s *state) newObservedPolicy() *observedPolicy {
 	if len(s.policy.Observed()) == 0 {
 		return nil
@@ -33,14 +33,14 @@ func (s *state) newObservedPolicy() *observedPolicy {
 
 // observedDecision is what the policy would have done to a text.
 type observedDecision struct {
-	// record without the session's fields and the result of an execution, which are filled in later
+	// the audit record, without the session's fields and the result of the execution, which are filled in later
 	record audit.Observation
 	// queries that count the rows with and without the observed rules; nil: the statement cannot be compared
 	texts *comparedTexts
 }
 
-// decideObserved computes what the policy would have done to an allowed text; nil where the text reads no observed
-// table.
+// decideObserved computes what the policy would have done to an allowed text. It returns nil if the text reads no
+// observed table.
 func (st *state) decideObserved(text string, protocol verdict.Protocol, res *rewrite.Result) *observedDecision {
 	if st.observedPolicy == nil {
 		return nil
@@ -84,21 +84,21 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// comparedTexts has two queries that count the rows of a statement: as it runs, and as the policy would change it.
+// comparedTexts has two queries that count the rows of a statement: once as it runs, and once with the policy's rules.
 type comparedTexts struct{ plain, filtered string }
 
-// countAndHashQuery is a query that counts the rows of a query and adds up a hash of each. Equal sums mean, as far as
-// 64 bits tell, the same rows. No row leaves the database.
+// countAndHashQuery is the beginning of a query that counts the rows of a subquery and adds up a 64-bit hash of each
+// row. Equal sums almost certainly mean equal rows. No row leaves the database.
 const countAndHashQuery = `SELECT pg_catalog.count(*),
 		COALESCE(pg_catalog.sum(pg_catalog.hashtextextended(pgconsent_q::pg_catalog.text, 0)), 0)::pg_catalog.text FROM (`
 
-// comparedTexts makes the two texts to compare, or returns the reason why there are none.
+// comparedTexts makes the two queries of a comparison, or returns the reason why the text cannot be compared.
 func (st *state) comparedTexts(text string, res *rewrite.Result) (*comparedTexts, string) {
 	switch {
 	case len(res.Effects) != 1 || !res.Effects[0].ReadsRows || res.Effects[0].Kind != verdict.EffectNone ||
 		res.Effects[0].WritesRows || res.Tag != "SELECT":
 		return nil, "only a single SELECT is compared"
-	// A dollar may begin a parameter. A dollar in a literal merely costs this comparison.
+	// A dollar sign may begin a parameter. If it is in a literal, only this comparison is skipped.
 	case strings.Contains(text, "$"):
 		return nil, "it has parameters"
 	}
@@ -120,7 +120,7 @@ func (st *state) comparedTexts(text string, res *rewrite.Result) (*comparedTexts
 	return &comparedTexts{st.countingQuery(res), st.countingQuery(filtered)}, ""
 }
 
-// countingQuery makes a query that counts the rows of a text, and signs it where the text needs a signature.
+// countingQuery returns a query that counts the rows of the text in res, with a signature if the text needs one.
 func (st *state) countingQuery(res *rewrite.Result) string {
 	inner := strings.TrimRight(strings.TrimSpace(res.Text), "; \t\r\n")
 	text := countAndHashQuery + "\n" + inner + "\n) AS pgconsent_q"
@@ -130,8 +130,8 @@ func (st *state) countingQuery(res *rewrite.Result) string {
 	return text
 }
 
-// claimedSettings returns the values of the session's settings that the policy maps to attributes: a comparison sets
-// the same ones. An empty value claims nothing. The result is nil if the proxy does not know the values.
+// claimedSettings returns the values of the session's settings that the policy maps to attributes, so that a comparison
+// can set the same values. An empty value claims nothing. The result is nil if the proxy does not know the values.
 func (s *session) claimedSettings(p *policy.Policy) map[string]string {
 	c := verdict.Claims{Known: true, Values: s.info.Settings}
 	if s.info.Claims != nil {
@@ -148,7 +148,7 @@ func (s *session) claimedSettings(p *policy.Policy) map[string]string {
 }
 
 // recordObserved records what the policy would have done to an execution that has ended, and queues some executions for
-// comparison. attributes and claims are the attributes and settings with which the execution ran.
+// comparison. The execution ran with these attributes and claims.
 func (s *session) recordObserved(o *observedDecision, attributes, claims map[string]string, outcome verdict.Outcome) {
 	if o == nil || outcome.Code != sqlstate.SuccessfulCompletion {
 		return
@@ -167,7 +167,7 @@ func (s *session) recordObserved(o *observedDecision, attributes, claims map[str
 	s.enforcer.cfg.Audit.Observation(r)
 }
 
-// warnUnprotected logs a warning that names the tables which are only observed. The caller holds mu.
+// warnUnprotected logs a warning with the names of the tables that the policy only observes. The caller holds mu.
 func (d *database) warnUnprotected(s *state) {
 	var names []string
 	for _, t := range s.policy.Observed() {
@@ -180,8 +180,8 @@ func (d *database) warnUnprotected(s *state) {
 	}
 }
 
-// withObservedContracts adds what contracts over observed tables would have decided. Contracts over enforced tables
-// have decided already.
+// withObservedContracts returns v with the refusal by which contracts over observed tables would have denied it.
+// Contracts over enforced tables have already decided.
 func (st *state) withObservedContracts(v *verdict.Verdict, values map[string]string) *verdict.Verdict {
 	j := v.EnforcerDetail.(*judgement)
 	if st.observedPolicy == nil || j.observedDecision == nil || j.observedDecision.record.SQLState != "" {
@@ -189,7 +189,8 @@ func (st *state) withObservedContracts(v *verdict.Verdict, values map[string]str
 	}
 	for _, statement := range j.statements {
 		if decisions, err := st.observedPolicy.policy.ExplainContracts(statement, values); err != nil {
-			judged, judgementCopy, observed := *v, *j, *j.observedDecision // Verdicts are shared, so that copies are changed.
+			// Sessions share verdicts, so only copies are changed.
+			judged, judgementCopy, observed := *v, *j, *j.observedDecision
 			if i := slices.IndexFunc(decisions, func(d policy.ContractDecision) bool { return d.Verdict == "deny" }); i >= 0 {
 				observed.record.Contract = decisions[i].Contract
 			}

@@ -9,9 +9,10 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// timeDependentRelations are the relations in which time alone can hide a row. Rules compare with
-// statement_timestamp(), which is the same for all statements of a Query. A later statement would still show a row that
-// expired while the first ran. It also has the functions that may read such a relation without the text naming it.
+// timeDependentRelations has the relations in which a row can become hidden by the passing of time alone, and the
+// functions that may read such a relation although the text does not name it. Rules compare with statement_timestamp(),
+// which has the same value for all statements of a Query. So a later statement of the Query would still show a row that
+// expired while an earlier one ran.
 type timeDependentRelations struct {
 	inAttributeRule bool // a rule of an attribute compares with the time
 	relations       map[catalog.Name]bool
@@ -46,8 +47,8 @@ func newTimeDependent(p *policy.Policy, plan *rls.Plan) timeDependentRelations {
 	return out
 }
 
-// needsSeparateMessages reports whether a statement of a text reads such a relation and follows a statement that may
-// take long. EXECUTE and FETCH count as a statement that does both, whatever they run.
+// needsSeparateMessages reports whether a statement of a text reads a time-dependent relation after a statement that
+// may take long. EXECUTE and FETCH count as statements that take long and read such a relation.
 func (c timeDependentRelations) needsSeparateMessages(res *rewrite.Result) bool {
 	if len(res.Effects) < 2 || !c.inAttributeRule && len(c.relations) == 0 {
 		return false
@@ -76,8 +77,8 @@ func (c timeDependentRelations) isReadBy(s policy.Statement) bool {
 	return false
 }
 
-// takesLittleTime reports whether a statement takes so little time that it does not matter. COMMIT may take long:
-// it reads cursors WITH HOLD to their end and checks deferred constraints.
+// takesLittleTime reports whether a statement certainly ends quickly. COMMIT may take long: it reads cursors WITH HOLD
+// to their end and checks deferred constraints.
 func takesLittleTime(e verdict.Effect) bool {
 	switch e.Kind {
 	case verdict.EffectBegin, verdict.EffectSavepoint, verdict.EffectRelease, verdict.EffectRollbackTo,

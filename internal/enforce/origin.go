@@ -9,22 +9,22 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A statement often reads a view of pgconsent in place of the relation that it names. The RowDescription that the
-// client gets names that relation nevertheless: drivers look up in it whether a column may be NULL and which table it
-// belongs to. And nobody learns which path a statement took.
+// A rewritten statement often reads a view of pgconsent in place of the relation that the client named. The
+// RowDescription that the client gets still names the client's relation: drivers use it to find a column's table and
+// whether the column may be NULL. So the client also cannot tell which path a statement took.
 
-// firstUserOID is the least OID that is not PostgreSQL's own (FirstNormalObjectId, access/transam.h).
+// firstUserOID is the lowest OID of objects that are not PostgreSQL's own (FirstNormalObjectId, access/transam.h).
 const firstUserOID = 16384
 
-// origins maps the columns of views that replace relations to the columns that agents know, and lists the relations
-// that agents know by their own OID.
+// origins maps the columns of pgconsent's views to the columns of the relations that they replace. It also lists the
+// relations whose own OIDs agents may see.
 type origins struct {
 	sources       map[verdict.Origin]verdict.Origin
 	clientVisible map[uint32]bool
 }
 
-// ClientOrigin returns the column that agents are told in place of this one, and the zero Origin if the column is not
-// known here.
+// ClientOrigin returns the column that the client's RowDescription names in place of o. It returns the zero Origin if o
+// is not known.
 func (s *session) ClientOrigin(o verdict.Origin) verdict.Origin {
 	known := s.db.origins.Load()
 	switch {
@@ -42,7 +42,7 @@ func (s *session) ClientOrigin(o verdict.Origin) verdict.Origin {
 	return verdict.Origin{}
 }
 
-// replacementViews returns the views that statements may read in place of a relation.
+// replacementViews returns the names of the views that a rewritten statement may read in place of a relation.
 func replacementViews(n catalog.Name) []catalog.Name {
 	return []catalog.Name{
 		predicate.SignedView(n), predicate.SignedLookupView(n), predicate.GroupView(n), predicate.RowView(n),
@@ -50,13 +50,13 @@ func replacementViews(n catalog.Name) []catalog.Name {
 	}
 }
 
-// setOrigins reads the columns of the views that replace relations, and the columns of recorded keys. The caller holds
-// mu.
+// setOrigins computes origins and keyColumns for the present state, from the columns of the views that replace
+// relations. The caller holds mu.
 func (d *database) setOrigins() {
 	if d.state == d.originsState {
 		return
 	}
-	sources := map[uint32]catalog.Name{} // the relations from which views read, by the OIDs of views and tables
+	sources := map[uint32]catalog.Name{} // the relations that clients know, by the OIDs of the tables and views read
 	add := func(view, of catalog.Name) {
 		if relation, ok := d.catalogs.Relation(view); ok {
 			sources[relation.OID] = of

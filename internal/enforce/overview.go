@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The functions of this file return what an operator sees: who is connected, what was refused, and under which
-// versions. They return names of agents and tables, and codes, but no text of a statement, no value and no row.
+// The functions of this file tell the operator who is connected, which statements were refused, and which versions are
+// active. They return names of agents and tables, and codes, but no statement text, no value and no row.
 
 // OpenSession describes an open session for the operator.
 type OpenSession struct {
@@ -51,14 +51,14 @@ type Denial struct {
 	Tables                                     []string
 }
 
-// maxDenials is how many refused statements are remembered in memory: the audit log has all of them.
+// maxDenials is how many refused statements stay in memory; the audit log has all of them.
 const maxDenials = 200
 
-// denials is a ring of the newest denials.
+// denials is a ring buffer of the statements refused last.
 type denials struct {
 	mu     sync.Mutex
 	newest [maxDenials]Denial
-	total  uint64 // how many denials there were
+	total  uint64 // how many statements were refused since the process started
 }
 
 func (d *denials) add(one Denial) {
@@ -68,8 +68,7 @@ func (d *denials) add(one Denial) {
 	d.total++
 }
 
-// Denials returns the statements refused last, the newest first, and how many were refused since the start of the
-// process.
+// Denials returns the statements refused last, the newest first, and how many were refused since the process started.
 func (e *Enforcer) Denials() (list []Denial, total uint64) {
 	d := &e.denials
 	d.mu.Lock()
@@ -80,7 +79,7 @@ func (e *Enforcer) Denials() (list []Denial, total uint64) {
 	return list, d.total
 }
 
-// countExecution counts an execution, and remembers a denial, for the operator.
+// countExecution counts an execution for the operator's overview, and remembers it if it was refused.
 func (s *session) countExecution(r audit.Decision, allowed bool) {
 	now := time.Now()
 	s.lastExecution.Store(now.UnixNano())
@@ -105,12 +104,12 @@ type DatabaseStatus struct {
 	Database        string
 	Served          bool
 	Refusal         string // why the agents of the database are refused; "": they are served
-	Policy, Catalog string // the active versions, or the versions that were active last
-	// a changed policy waits for pgconsent migrate // a changed policy waits for pgconsent migrate
+	Policy, Catalog string // the active versions, or while agents are refused, the last active ones
+	// Pending says that a changed policy waits for pgconsent migrate.
 	Pending        bool
 	Verified       time.Time // when the last successful probe began
-	SignedPathOff  bool      // every statement takes the row security path
-	UntrackedTable string    // a table whose changes no trigger records
+	SignedPathOff  bool      // the signed path is off: every statement takes the row security path
+	UntrackedTable string    // a table that attributes are computed from and whose changes no trigger records
 	Observed       []string  // tables that the policy only observes
 	Tables         int       // number of tables that the policy lists
 }
@@ -152,7 +151,7 @@ func (d *database) status() DatabaseStatus {
 	return s
 }
 
-// ActivePolicy returns the active policy of a database, and the catalog for which it was compiled.
+// ActivePolicy returns the active policy of a database, and the catalog snapshot for which it was compiled.
 func (e *Enforcer) ActivePolicy(name string) (*policy.Policy, *catalog.Snapshot, error) {
 	d, ok := e.databases[name]
 	if !ok {

@@ -2,7 +2,7 @@ package enforce
 
 import "github.com/pgconsent/pgconsent/policy"
 
-// Policy returns the active policy of a database, and nil while its agents are not served.
+// Policy returns the active policy of a database. It returns nil while the database's agents are refused.
 func (e *Enforcer) Policy(database string) *policy.Policy {
 	d := e.databases[database]
 	if d == nil {

@@ -11,27 +11,28 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// quotas count the rows that contracts allow for one value of an attribute, for all sessions of this process.
+// quotas count the rows that agents have got under contracts with a quota, for each value of the quota's attribute. All
+// sessions of this process share the counts.
 //
-// A statement reserves the rows it may return before it is sent. When its result is complete, the rows that it did not
-// return are given back. So concurrent sessions do not take more together than one session could.
+// Before a statement is sent, it reserves the rows that it may return. When its result is complete, the rows that it
+// did not return are given back. So concurrent sessions together cannot get more rows than one session could.
 type quotas struct {
 	mu     sync.Mutex
 	counts map[quotaKey]*quotaCount
 	now    func() time.Time // clock, which tests replace
 }
 
-// quotaKey identifies a count: rows of executions with the same key are counted together.
+// quotaKey identifies a count: executions with equal keys share it.
 type quotaKey struct{ database, agent, contract, limitScope, value string }
 
 type quotaCount struct {
-	rows                int64 // number of rows that are sent or reserved
-	unsettledExecutions int   // number of executions that are not settled
+	rows                int64 // number of rows that were returned or are reserved
+	unsettledExecutions int   // number of executions whose reservation is not settled yet
 	lastUsed            time.Time
 }
 
-// maxQuotas bounds how many counts are kept. When it is reached, counts that nothing used for quotaRetention are
-// dropped; if there are none, statements that need a new count are refused.
+// maxQuotas is how many counts there may be. When this number is reached, counts that were not used for quotaRetention
+// are dropped. If there are none, statements that need a new count are refused.
 const (
 	maxQuotas      = 100_000
 	quotaRetention = 24 * time.Hour
@@ -41,7 +42,7 @@ func newQuotas() *quotas {
 	return &quotas{counts: map[quotaKey]*quotaCount{}, now: time.Now}
 }
 
-// reservation is what one execution has reserved.
+// reservation is the number of rows that one execution has reserved in one quota.
 type reservation struct {
 	quotas *quotas
 	quota  *policy.Quota
@@ -49,8 +50,8 @@ type reservation struct {
 	rows   int64
 }
 
-// reserve reserves the rows of a quota that a statement may return. If fewer rows are left, it reserves what is left if
-// allowPart is set and anything is left.
+// reserve reserves the rows that a statement may return from a quota. If fewer rows are left and allowPart is set, it
+// reserves the rest; otherwise it refuses.
 func (q *quotas) reserve(key quotaKey, quota *policy.Quota, allowPart bool) (*reservation, *sqlstate.Error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,7 +76,7 @@ func (q *quotas) reserve(key quotaKey, quota *policy.Quota, allowPart bool) (*re
 	return &reservation{q, quota, t, rows}, nil
 }
 
-// settle gives back the rows that were not returned.
+// settle ends the reservation and gives back the reserved rows that were not returned.
 func (r *reservation) settle(returned int64) {
 	r.quotas.mu.Lock()
 	defer r.quotas.mu.Unlock()
@@ -83,7 +84,7 @@ func (r *reservation) settle(returned int64) {
 	r.count.unsettledExecutions--
 }
 
-// dropUnused removes counts that were not used for long. The caller holds the lock.
+// dropUnused removes counts that were not used for quotaRetention. The caller holds the lock.
 func (q *quotas) dropUnused() (dropped bool) {
 	before := q.now().Add(-quotaRetention)
 	for k, t := range q.counts {
@@ -95,8 +96,8 @@ func (q *quotas) dropUnused() (dropped bool) {
 	return dropped
 }
 
-// quotasOf returns the quotas that limit an execution. They are the quotas of the statements of its text that run now,
-// and of what these run by name: prepared statements and cursors.
+// quotasOf returns the quotas that limit an execution: those of the statements in its text that run now, and of the
+// prepared statements and cursors that these run by name.
 func quotasOf(v *verdict.Verdict, executed []*verdict.Verdict) []*policy.Quota {
 	var out []*policy.Quota
 	if j, ok := v.EnforcerDetail.(*judgement); ok {
@@ -124,13 +125,15 @@ func quotasOf(v *verdict.Verdict, executed []*verdict.Verdict) []*policy.Quota {
 	return out
 }
 
-// mayReturnPart reports whether an execution may return a part of a result: FETCH, and Execute with a limit of rows.
+// mayReturnPart reports whether an execution may return only a part of a result: a FETCH, or an Execute message with a
+// row limit.
 func mayReturnPart(v *verdict.Verdict) bool {
 	return v.PartialResult || slices.ContainsFunc(v.Effects,
 		func(e verdict.Effect) bool { return e.Kind == verdict.EffectFetch })
 }
 
-// reserve reserves the rows that an execution may return, for each of its quotas, or none.
+// reserve reserves the rows that an execution may return in each of its quotas. If a quota refuses, reserve returns
+// that quota and reserves nothing.
 func (s *session) reserve(v *verdict.Verdict, asked []*policy.Quota) ([]*reservation, *policy.Quota, *sqlstate.Error) {
 	var out []*reservation
 	for _, q := range asked {
@@ -151,7 +154,8 @@ func settleAll(all []*reservation, returned int64) {
 	}
 }
 
-// withDenial returns the record's list of contracts, in which the contract whose quota has no rows left denies.
+// withDenial returns a copy of the record's list of contracts. In the copy, the contract whose quota is exceeded denies
+// instead of allowing.
 func withDenial(list []audit.Contract, q *policy.Quota) []audit.Contract {
 	out := slices.Clone(list)
 	for i, c := range out {
@@ -162,8 +166,8 @@ func withDenial(list []audit.Contract, q *policy.Quota) []audit.Contract {
 	return out
 }
 
-// boundByQuotas returns a bound that ends a result after the reserved rows. A whole statement has a limit and returns
-// no more than it reserved; a part of a result may.
+// boundByQuotas returns a bound that also ends a result after the reserved rows. It is needed only where an execution
+// reserved less than the quota's limit for a statement.
 func boundByQuotas(b verdict.ResultBound, all []*reservation) verdict.ResultBound {
 	for _, r := range all {
 		if r.rows >= r.quota.Limit || b.Rows > 0 && b.Rows <= r.rows {

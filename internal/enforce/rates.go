@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// rateLimiters are the counters of rates, for all sessions of this process.
+// rateLimiters has the counters for limits per minute, for all sessions of this process.
 type rateLimiters struct {
 	mu      sync.Mutex
 	buckets map[rateKey]*rateBuckets
 	now     func() time.Time // clock, which tests replace
 }
 
-// rateKey identifies a counter: executions with the same key share it.
+// rateKey identifies a counter: executions with equal keys share it.
 type rateKey struct{ database, limitScope, value string }
 
-// rateBuckets has what one agent, or one value of an attribute, has left of its rates.
+// rateBuckets has what one agent, or the agents with one value of an attribute, may still use of the limits per minute.
 type rateBuckets struct {
 	statements, rows, keyLookups tokenBucket
 }
 
-// maxRates bounds how many counters are kept: beyond it, counters that are full are removed.
+// maxRates is how many counters there may be before counters that are full are removed.
 const maxRates = 100_000
 
 func newRateLimiters() *rateLimiters {
 	return &rateLimiters{buckets: map[rateKey]*rateBuckets{}, now: time.Now}
 }
 
-// bucketsFor returns the counter of a key, and makes it if there is none.
+// bucketsFor returns the counter for a key. If there is none, bucketsFor makes one.
 func (l *rateLimiters) bucketsFor(k rateKey) *rateBuckets {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *rateLimiters) bucketsFor(k rateKey) *rateBuckets {
 	return c
 }
 
-// dropFullBuckets drops the counters that used nothing for a minute: a new counter would have the same tokens left.
+// dropFullBuckets removes the counters whose buckets are full: a new counter would start full as well.
 func (l *rateLimiters) dropFullBuckets() {
 	now := l.now()
 	for k, c := range l.buckets {
@@ -53,17 +53,18 @@ func (l *rateLimiters) dropFullBuckets() {
 	}
 }
 
-// tokenBucket is a token bucket that holds what is left of one minute's rate. It refills evenly and is never overdrawn:
-// rows, whose number is not known beforehand, are taken in chunks, and unused rows are given back.
+// tokenBucket is a token bucket with the unused part of one limit per minute. It refills evenly and never goes below
+// zero. As the number of rows is not known beforehand, rows are taken in chunks, and the unused ones are given back.
 type tokenBucket struct {
 	mu            sync.Mutex
-	perMin        int // rate of the bucket; 0: the bucket was never used
+	perMin        int // the limit per minute; 0: the bucket was never used
 	tokens        float64
 	filledAt      time.Time // when tokens was computed
-	unsettledRows int64     // number of rows that are reserved, but not settled yet
+	unsettledRows int64     // number of rows that are reserved and not settled yet
 }
 
-// refill adds the tokens for the time that has passed; a reload may have changed the rate. The caller holds the lock.
+// refill adds the tokens for the time that has passed. perMin differs from the bucket's if the policy was reloaded with
+// another limit. The caller holds the lock.
 func (b *tokenBucket) refill(perMin int, now time.Time) {
 	switch {
 	case b.perMin == 0:
@@ -76,7 +77,7 @@ func (b *tokenBucket) refill(perMin int, now time.Time) {
 	b.tokens, b.perMin, b.filledAt = min(b.tokens, float64(perMin)), perMin, now
 }
 
-// isFull reports whether forgetting the bucket would change nothing.
+// isFull reports whether all tokens are there and nothing is reserved, as in a new bucket.
 func (b *tokenBucket) isFull(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +88,7 @@ func (b *tokenBucket) isFull(now time.Time) bool {
 	return b.tokens >= float64(b.perMin) && b.unsettledRows == 0
 }
 
-// take takes n tokens, or returns after how long it could.
+// take takes n tokens. If fewer are left, it takes none and returns how long to wait until there are enough.
 func (b *tokenBucket) take(n, perMin int, now time.Time) (ok bool, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,7 +100,8 @@ func (b *tokenBucket) take(n, perMin int, now time.Time) (ok bool, wait time.Dur
 	return false, waitFor(float64(min(n, perMin))-b.tokens, perMin)
 }
 
-// reserve takes up to n tokens, which the caller is to settle. If there are no tokens, it returns how long to wait.
+// reserve takes up to n tokens; the caller must settle them later. If there are no tokens, it returns how long to wait
+// for one.
 func (b *tokenBucket) reserve(n int64, perMin int, now time.Time) (granted int64, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

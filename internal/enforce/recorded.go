@@ -15,13 +15,14 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Audit records are kept for long and cannot be changed. So no record has a value that identifies a person: it has a
-// reference, and the database can delete whose reference it is.
+// Audit records are stored for long and cannot be changed. So a record has no value that identifies a person, but a
+// reference. The database can delete the information whose reference it is.
 
-// referencePrefix begins each reference, so that it differs from a value.
+// referencePrefix is the beginning of each reference, which distinguishes references from values.
 const referencePrefix = "ref:"
 
-// ensureReferences makes sure that there is a reference for each of these values, and for each element of a list.
+// ensureReferences makes sure that the database has a reference for each of these values. For a list, it does so for
+// each element.
 func (s *session) ensureReferences(ctx context.Context, values map[string]string) *sqlstate.Error {
 	if s.enforcer.cfg.Audit.Mode() == audit.ModeOff {
 		return nil
@@ -37,7 +38,7 @@ func (s *session) ensureReferences(ctx context.Context, values map[string]string
 	if len(missing) == 0 {
 		return nil
 	}
-	slices.Sort(missing) // Two sessions that begin at the same time take locks in one order.
+	slices.Sort(missing) // Sessions that begin at the same time lock the rows in the same order.
 	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx,
 			"SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text FROM "+
@@ -80,8 +81,8 @@ func listElements(value string) []string {
 	return out
 }
 
-// referencesFor returns the reference for a value, or the list of references for a list. A value without a reference is
-// left out.
+// referencesFor returns the reference for a value, or a list of references for a list. For a value without a reference
+// it returns "".
 func (s *session) referencesFor(value string) string {
 	list, ok := predicate.ParseArray(value)
 	if !ok {
@@ -96,7 +97,7 @@ func (s *session) referencesFor(value string) string {
 	return predicate.WriteArray(out)
 }
 
-// auditValue returns the value of an attribute as audit records have it.
+// auditValue returns the value of an attribute as it is in audit records: the value itself, or its reference.
 func (s *session) auditValue(a policy.Attribute, value string) string {
 	if a.Audit == policy.AuditPlain || a.Audit == policy.AuditPurpose {
 		return value
@@ -104,18 +105,18 @@ func (s *session) auditValue(a policy.Attribute, value string) string {
 	return s.referencesFor(value)
 }
 
-// auditAttributes is what audit records say of a session: its attributes, the person on whose behalf it reads, and its
-// purpose.
+// auditAttributes is the part of an audit record about the session: its attributes, the person on whose behalf it
+// reads, and its purpose.
 type auditAttributes struct {
 	attributes          map[string]string
 	onBehalfOf, purpose string
 }
 
-// auditAttributesOf makes the record's attributes from attributes whose references exist.
+// auditAttributesOf returns the part of an audit record about these attributes. Their references must exist already.
 func (s *session) auditAttributesOf(p *policy.Policy, values map[string]string) auditAttributes {
 	out := auditAttributes{attributes: make(map[string]string, len(values))}
 	for name, value := range values {
-		a, _ := p.Attribute(name) // A value that no attribute declares is recorded as a reference.
+		a, _ := p.Attribute(name) // If the policy does not declare the attribute, the record has a reference.
 		auditedValue := s.auditValue(a, value)
 		out.attributes[name] = auditedValue
 		switch name {
@@ -128,8 +129,8 @@ func (s *session) auditAttributesOf(p *policy.Policy, values map[string]string) 
 	return out
 }
 
-// currentAuditAttributes returns what audit records say of the session now. The part from the credential's attributes
-// is computed once for each policy.
+// currentAuditAttributes returns the part of an audit record about the session as it is now. live are the live
+// attributes and those of the user for whom the session acts. Without them the result is computed once for each policy.
 func (s *session) currentAuditAttributes(live map[string]string) auditAttributes {
 	var p *policy.Policy
 	if v := s.db.servingState.Load(); v != nil && v.state != nil {

@@ -24,73 +24,73 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// database is one database and what enforcement knows of it.
+// database is a configured database, with everything that enforcement has found out about it.
 type database struct {
 	enforcer     *Enforcer
 	cfg          Database
-	servingState atomic.Pointer[servingState] // what every session reads
-	probing      atomic.Bool                  // a probe is under way, on a connection to a server whose machine answers
+	servingState atomic.Pointer[servingState] // how agents are served now; all sessions read it
+	probing      atomic.Bool                  // a probe is running and has reached the server
 
-	keyColumns atomic.Pointer[keyColumns] // the key columns of tables whose keys the audit records
-	origins    atomic.Pointer[origins]    // columns from which the columns of views come that statements read
+	keyColumns atomic.Pointer[keyColumns] // the key columns of tables whose returned keys the audit records
+	origins    atomic.Pointer[origins]    // columns that clients are told in place of the columns of pgconsent's views
 
-	epoch atomic.Int64 // the epoch of consent: statements sent from now on see at least the changes up to it
+	epoch atomic.Int64 // number of the last change of consent; statements sent from now on see the changes up to it
 
 	controlPool *controlPool
 	comparisons comparisonQueue
 
 	probeRequests chan struct{}                 // receives a value for each requested probe
-	pendingProbe  atomic.Pointer[chan struct{}] // closed by the probe that DDL has requested; nil: none is due
+	pendingProbe  atomic.Pointer[chan struct{}] // the probe that was requested closes it; nil: no probe is requested
 
 	mu      sync.Mutex // held during a probe; it guards the fields below
 	control *pgx.ConnConfig
 	conn    *pgx.Conn
 	policyDocuments
 	lastReads
-	signedPathOff       bool   // Check requires that the signed path is off
-	signedPathOffReason string // why statements do not read signed views at present; "": they do
-	announcedName       string // the application name that tells the database what is served
-	originsState        *state // the state for which origins was computed
-	state               *state // the state of the last successful probe, also while servingState is a refusal
-	// the state that the probe before found while the catalogs were changing; nil: they were not
+	signedPathOff       bool   // the signed path is off, as the last check requires
+	signedPathOffReason string // why statements do not read signed views now; "": they do, or there are none
+	announcedName       string // the application name of conn, which says which policy is served
+	originsState        *state // the state from which origins was computed
+	state               *state // the state from the last successful probe, also while servingState refuses agents
+	// the state that the previous probe found while the catalogs were changing; nil: they were not changing
 	stateWhileChanging *state
-	lastFailure        string // the last failure that was logged
+	lastFailure        string // the failure that was logged last
 }
 
-// policyDocuments are the versions of a database's policy.
+// policyDocuments are the known versions of a database's policy.
 type policyDocuments struct {
 	document        *policy.Document // the active policy
 	policyFiles     *policy.Watch    // the files of the policy as they were when the policy was last read
 	pendingDocument *policy.Document // the policy that waits for pgconsent migrate; nil: none does
-	// the newest policy, if it did not fit the catalogs known then: it may name objects that were made later
+	// the newest policy, if it did not fit the catalogs: it may name objects that are created later
 	unfittingPolicy *policy.Document
 }
 
 // lastReads are the results of earlier probes of a database, and when each part was read last.
 type lastReads struct {
 	reader           *pgcatalog.Reader
-	catalogs         *catalog.Snapshot // the catalogs as they were read last
+	catalogs         *catalog.Snapshot // the catalogs that were read last
 	lastProbe        probeResult       // the probe from which the state was made
-	storedVersions   verdict.Versions  // the versions of the state whose catalogs the database has stored, if known
+	storedVersions   verdict.Versions  // the versions of the state whose catalogs the database has stored
 	checkedAt        time.Time         // when Check last agreed
 	catalogsReadAt   time.Time         // when the catalogs were read
 	lastFingerprints fingerprints      // the last known fingerprints of the catalogs
-	prunedAt         time.Time         // when old changes were removed
-	sizes            tableSizes        // the sizes of tables that were read last
+	prunedAt         time.Time         // when old records of changes were deleted
+	sizes            tableSizes        // the sizes of tables as they were read last
 	sizesReadAt      time.Time         // when the sizes of tables were read
 }
 
-// probeResult is what one probe of a database finds.
+// probeResult is what one probe of a database has found out.
 type probeResult struct {
 	fingerprint     string // the version of the snapshot of the catalogs
 	agentChanges    int64  // how many changes of the catalogs that concern agents were found so far
-	catalogsRead    bool   // the catalogs were read by this look
+	catalogsRead    bool   // this probe read the catalogs
 	installedPolicy migrations.Installed
 	keys            *seal.Keyring
-	catalogVersion  int64 // the version of the catalogs before the other values were read
+	catalogVersion  int64 // the version of the catalogs, read before the other values
 	tracksDDL       bool  // event triggers of the database report DDL
 	clockOffset     time.Duration
-	server          string // when the server was started, which identifies it
+	server          string // when the server was started, which identifies the server
 }
 
 // fingerprints are the fingerprints of the catalogs at one moment.
@@ -98,17 +98,17 @@ type fingerprints struct {
 	fingerprint    string
 	agentChanges   int64
 	server         string // when the server was started
-	agentHash      string // the database's hash of what concerns agents; "": not asked for
+	agentHash      string // the database's hash of the parts that concern agents; "": it was not queried
 	readerChanges  int64  // the changes that the reader had counted, or unknownChanges
-	catalogVersion int64  // the version of the catalogs before they were read
+	catalogVersion int64  // the version of the catalogs, read before the catalogs
 	writeCount     int64  // the number of writes to the catalogs, read before the catalogs
 	readAt         time.Time
 }
 
-// unknownChanges are the changes that the reader had counted on an earlier connection.
+// unknownChanges is the value of fingerprints.readerChanges if the reader counted the changes on an earlier connection.
 const unknownChanges = -1
 
-// areCurrent reports whether the fingerprints still count as those of the current catalogs.
+// areCurrent reports whether the catalogs count as unchanged since these fingerprints were read.
 func (f fingerprints) areCurrent(catalogVersion, writes int64) bool {
 	interval := fingerprintInterval
 	if writes != f.writeCount {
@@ -117,26 +117,26 @@ func (f fingerprints) areCurrent(catalogVersion, writes int64) bool {
 	return catalogVersion == f.catalogVersion && time.Since(f.readAt) < interval
 }
 
-// How long the catalogs are taken to be unchanged while the database reports no DDL. It is a minute while its
-// statistics count no write to the catalogs, and five seconds once they count one.
+// How long the catalogs count as unchanged while the database reports no DDL: a minute if its statistics show no new
+// write to the catalogs, otherwise five seconds.
 const (
 	fingerprintInterval        = time.Minute
 	fingerprintIntervalOfWrite = 5 * time.Second
 )
 
-// controlSettings are the settings of control connections, whatever the database sets for other connections. They keep
-// queries from being compiled or given to workers, as large queries may be: both take longer here.
+// controlSettings are the settings of control connections, whatever the database sets for other connections. They turn
+// off JIT compilation and parallel workers, which make pgconsent's large queries slower.
 var controlSettings = map[string]string{
 	"application_name":                migrations.ControlName,
 	"search_path":                     "pg_catalog",
-	"statement_timeout":               "0", // A probe may take as long as it needs.
-	"idle_session_timeout":            "0", // A connection that listens is idle.
+	"statement_timeout":               "0", // no limit: a probe may take as long as it needs
+	"idle_session_timeout":            "0", // no limit: the connection that listens for notifications is idle
 	"jit":                             "off",
 	"max_parallel_workers_per_gather": "0",
 	"client_encoding":                 "UTF8",
 	"standard_conforming_strings":     "on",
 	"row_security":                    "on",
-	// Queries that are repeated often must take no locks of SERIALIZABLE, and must not make other transactions fail.
+	// Repeated queries must not take the predicate locks of SERIALIZABLE, which could make other transactions fail.
 	"default_transaction_isolation": "read committed",
 }
 
@@ -172,14 +172,14 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	return d, nil
 }
 
-// A probe that failed has mostly met a pgconsent migrate: a few more probes follow soon, since agents are refused
-// meanwhile.
+// A probe often fails because pgconsent migrate is running at that moment. As agents are refused meanwhile, up to
+// quickRetries more probes follow soon.
 const (
 	retryDelay   = 250 * time.Millisecond
 	quickRetries = 12
 )
 
-// watch probes the database again and again until ctx ends.
+// watch probes the database periodically, and when a probe is requested, until ctx ends.
 func (d *database) watch(ctx context.Context) {
 	tick := time.NewTicker(d.enforcer.cfg.ProbeInterval)
 	defer tick.Stop()
@@ -193,7 +193,7 @@ func (d *database) watch(ctx context.Context) {
 		case <-d.probeRequests:
 		case <-retryTimer:
 		}
-		err := d.refresh(ctx) // refresh logs the error and publishes it in the view
+		err := d.refresh(ctx) // refresh logs the error and stores the result in servingState
 		d.reloadIfChanged()
 		retryTimer = nil
 		if failed++; err == nil {
@@ -204,7 +204,7 @@ func (d *database) watch(ctx context.Context) {
 	}
 }
 
-// refresh probes the database, updates the state by what it found, and publishes the result.
+// refresh probes the database, updates the state if something has changed, and publishes the result to the sessions.
 func (d *database) refresh(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -223,8 +223,8 @@ func (d *database) refresh(ctx context.Context) error {
 		}
 	}
 	if errors.Is(err, errCatalogsChanging) && d.state != nil {
-		// The parts on which the active state depends are still checked. An error of PostgreSQL proves nothing here,
-		// since the checked objects may no longer exist.
+		// The objects that the active state needs are still checked. An error of PostgreSQL proves nothing here, since a
+		// checked object may no longer exist.
 		var pg *pgconn.PgError
 		now, unsafe := d.checkAndSuspend(ctx, d.state)
 		switch v := d.servingState.Load(); {
@@ -251,16 +251,15 @@ func (d *database) refresh(ctx context.Context) error {
 		err = d.announceServedPolicy(ctx)
 	}
 	if err != nil && d.conn != nil && !errors.Is(err, errCatalogsChanging) {
-		// The next probe begins with a new connection: a connection may outlive the role as which it logged in, and the
-		// role's rights.
+		// The next probe opens a new connection: this connection may have outlived its login role, or the role's rights.
 		_ = d.conn.Close(ctx)
 	}
 	d.publishResult(startedAt, result, err)
 	return err
 }
 
-// announceServedPolicy says in pg_stat_activity which database half is served, for pgconsent migrate. The caller holds
-// mu.
+// announceServedPolicy tells pgconsent migrate which database half this process serves, by the application name in
+// pg_stat_activity. The caller holds mu.
 func (d *database) announceServedPolicy(ctx context.Context) error {
 	name := migrations.ServingName(d.state.plan.Hash())
 	if name == d.announcedName {
@@ -273,7 +272,7 @@ func (d *database) announceServedPolicy(ctx context.Context) error {
 	return nil
 }
 
-// publishResult makes the result of a refresh known to the sessions. The caller holds mu.
+// publishResult stores the result of a refresh in servingState, where the sessions read it. The caller holds mu.
 func (d *database) publishResult(startedAt time.Time, result probeResult, err error) {
 	m, log := d.enforcer.cfg.Metrics, d.enforcer.cfg.Log.With("database", d.cfg.Name)
 	m.CountRefresh(d.cfg.Name, err == nil)
@@ -289,7 +288,7 @@ func (d *database) publishResult(startedAt time.Time, result probeResult, err er
 			log.Warn("a clock was moved, the database's or this machine's: all sessions are sealed anew", "by",
 				(result.clockOffset - v.clockOffset).Round(time.Second).String())
 		}
-		// What was true when the probe began is still true; otherwise the database would refuse the statement.
+		// If the database tracks DDL, it refuses statements after a change. So the result of the probe is still valid now.
 		if result.tracksDDL {
 			startedAt = time.Now()
 		}
@@ -302,7 +301,8 @@ func (d *database) publishResult(startedAt time.Time, result probeResult, err er
 		d.enforcer.endSessionsOnOtherServers(d)
 		m.SetActivePolicy(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case unreached || moving:
-		// No error proves that the state is wrong, so that it stays active while the last probe is recent enough.
+		// No such error proves that the state is wrong. So the state stays active while the last successful probe is recent
+		// enough.
 		if d.servingState.Load() == nil {
 			d.servingState.Store(&servingState{refusal: unavailableRefusal(err)})
 		}
@@ -326,7 +326,7 @@ func (d *database) publishResult(startedAt time.Time, result probeResult, err er
 	m.SetServing(d.cfg.Name, refused == nil)
 }
 
-// probe reads from the database all that a decision depends on.
+// probe reads from the database everything that decisions depend on.
 func (d *database) probe(ctx context.Context) (probeResult, error) {
 	var o probeResult
 	if d.conn == nil || d.conn.IsClosed() {
@@ -334,7 +334,7 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 		if err != nil {
 			return o, fmt.Errorf("control connection: %w", err)
 		}
-		// The connection may be to another server: everything is checked again.
+		// The new connection may be to another server: everything is checked again.
 		d.conn, d.checkedAt, d.announcedName = conn, time.Time{}, ""
 		d.lastFingerprints.readAt, d.lastFingerprints.readerChanges = time.Time{}, unknownChanges
 		d.reader.Reset()
@@ -365,8 +365,8 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 	return o, d.readCatalogs(ctx, &o, writes)
 }
 
-// readServerClock returns the database's clock minus the proxy's, by which seals expire, when the server was started,
-// and for how many connections of ordinary roles it has room.
+// readServerClock returns the database's clock minus the proxy's; the database's clock decides when seals expire. It
+// also returns when the server was started, and for how many connections of ordinary roles the server has room.
 func readServerClock(ctx context.Context, conn *pgx.Conn) (offset time.Duration, server string, room int, err error) {
 	before := time.Now()
 	var theirs time.Time
@@ -382,8 +382,8 @@ func readServerClock(ctx context.Context, conn *pgx.Conn) (offset time.Duration,
 	return theirs.Sub(before.Add(after.Sub(before) / 2)), server, room, nil
 }
 
-// updateState makes a new state if the probe differs from the probe from which the state was made, and calls Check. The
-// caller holds mu and has a connection.
+// updateState makes a new state if the probe found something else than the probe from which the present state was made,
+// and calls Check. The caller holds mu and has a connection.
 func (d *database) updateState(ctx context.Context, o probeResult) error {
 	if d.mustReadCatalogs(o) {
 		v := d.servingState.Load()
@@ -393,9 +393,9 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 		if err := d.rebuildState(ctx, o); !othersChanged || !errors.Is(err, errCatalogsChanging) {
 			return err
 		}
-		d.catalogsReadAt = time.Now() // No agent is concerned by what changes now: it is read later.
+		d.catalogsReadAt = time.Now() // The present change concerns no agent: its result is read later.
 	}
-	o.fingerprint = d.lastProbe.fingerprint // A fingerprint that was not read now stays the earlier one.
+	o.fingerprint = d.lastProbe.fingerprint // The catalogs were not read now, so the earlier fingerprint still counts.
 	s := d.state
 	if time.Since(d.checkedAt) > checkInterval {
 		now, err := d.checkAndSuspend(ctx, s)
@@ -416,7 +416,7 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 	return nil
 }
 
-// rebuildState makes a state from the catalogs as they are now. The caller holds mu and has a connection.
+// rebuildState makes a state from the present catalogs. The caller holds mu and has a connection.
 func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	s := d.state
 	before := d.stateWhileChanging
@@ -429,7 +429,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	c, err := d.compile(doc, snap)
 	d.retryUnfittingPolicy(snap)
 	if d.pendingDocument != nil {
-		// pgconsent migrate may have installed the policy that waits.
+		// pgconsent migrate may have installed the policy that was waiting for it.
 		if waiting, errNext := d.compile(d.pendingDocument, snap); errNext == nil && waiting.plan.Hash() == o.installedPolicy.Hash {
 			doc, c, err = d.pendingDocument, waiting, nil
 		}
@@ -445,7 +445,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	var rest *state
 	switch {
 	case err == nil:
-	case !settled: // The parts that were read may belong to two states of the catalogs.
+	case !settled: // The parts of the catalogs may have been read before and after a change.
 		return fmt.Errorf("%w: %w", errCatalogsChanging, err)
 	default:
 		var failed error
@@ -461,7 +461,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	rebuilt := rest
 	if rebuilt == nil {
 		rebuilt = d.newState(c, snap, o.keys)
-		// If agents read a table through a view of pgconsent, they do not see the column.
+		// If agents read a table through a view of pgconsent, they do not see its new columns.
 		grown = slices.DeleteFunc(grown, func(name catalog.Name) bool {
 			table, listed := c.policy.Table(name)
 			return listed && table.Columns != nil
@@ -479,7 +479,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 		return errCatalogsChanging
 	}
 	if same {
-		rebuilt = s // The cached verdicts stay valid.
+		rebuilt = s // With the same state the cached verdicts stay valid.
 	} else {
 		for _, w := range rebuilt.policy.WithheldWrites() {
 			d.enforcer.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why",
@@ -500,11 +500,11 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	return nil
 }
 
-// rereadInterval is how long after the last reading the catalogs are read again even if no agent is concerned.
+// rereadInterval is the time after which changed catalogs are read again even if the changes concern no agent.
 const rereadInterval = checkInterval
 
-// mustReadCatalogs reports whether the catalogs are to be read: a part that concerns agents has changed, or a part for
-// which a waiting policy, or refused agents, may wait. The caller holds mu.
+// mustReadCatalogs reports whether a new state must be made from the catalogs. This is so if parts that concern agents
+// have changed, or if another change may help a waiting policy or refused agents. The caller holds mu.
 func (d *database) mustReadCatalogs(o probeResult) bool {
 	switch {
 	case d.state == nil || o.agentChanges != d.lastProbe.agentChanges || o.installedPolicy != d.lastProbe.installedPolicy:
@@ -517,7 +517,8 @@ func (d *database) mustReadCatalogs(o probeResult) bool {
 		time.Since(d.catalogsReadAt) > rereadInterval
 }
 
-// retryUnfittingPolicy makes a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
+// retryUnfittingPolicy compiles again the policy that did not fit the catalogs. If it fits now, it waits for pgconsent
+// migrate. The caller holds mu.
 func (d *database) retryUnfittingPolicy(snap *catalog.Snapshot) {
 	if d.unfittingPolicy == nil {
 		return
@@ -532,21 +533,21 @@ func (d *database) retryUnfittingPolicy(snap *catalog.Snapshot) {
 		"pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
 }
 
-// errCatalogsChanging is the error of a probe during which the catalogs changed. If two probes in a row read the same
-// catalogs, these were current when the first had ended. If they equal those of the active state, they were current
-// when the probe began.
+// errCatalogsChanging is the error of a probe during which the catalogs changed. If two probes in a row read equal
+// catalogs, these were current when the first probe ended. If a probe reads the catalogs of the active state, they were
+// current when the probe began.
 var errCatalogsChanging = errors.New("the catalog is changing")
 
-// maxChangingTries is how often a probe of a database starts again after errCatalogsChanging.
+// maxChangingTries is how many times refresh probes a database while the result is errCatalogsChanging.
 const maxChangingTries = 4
 
-// tracksDDL reports whether the database refuses statements that were decided before DDL.
+// tracksDDL reports whether the database refuses statements that were decided before the last DDL.
 func (d *database) tracksDDL() bool {
 	v := d.servingState.Load()
 	return v != nil && v.tracksDDL
 }
 
-// isLockTimeout reports whether a statement gave up waiting for a lock.
+// isLockTimeout reports whether a statement failed because it waited for a lock longer than lock_timeout.
 func isLockTimeout(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "55P03"
@@ -599,7 +600,7 @@ func (d *database) runChecks(ctx context.Context, s *state) error {
 			off    SignedPathOff
 			unsafe UnsafeTables
 		)
-		if errors.As(err, &unsafe) { // The probes did not run: the signed path is as it was.
+		if errors.As(err, &unsafe) { // Check did not test the signed path, which stays on or off.
 			if !d.signedPathOff && (d.state == nil || d.state.plan.Hash() != s.plan.Hash()) {
 				d.signedPathOff, d.signedPathOffReason = true, "its probe waits until no table is suspended"
 			}
@@ -607,7 +608,8 @@ func (d *database) runChecks(ctx context.Context, s *state) error {
 			return err
 		}
 		switch {
-		case isLockTimeout(err) && d.tracksDDL(): // Otherwise no check would find the changes that the lock hides.
+		// If the database does not track DDL, nothing else would find the changes that the lock hides.
+		case isLockTimeout(err) && d.tracksDDL():
 			return fmt.Errorf("%w: DDL that is not committed yet has locked what is checked: %w", errCatalogsChanging, err)
 		case err != nil && !errors.As(err, &off):
 			return err
@@ -621,8 +623,8 @@ func (d *database) runChecks(ctx context.Context, s *state) error {
 	return nil
 }
 
-// setState makes a state the one that the next publishResult activates. Sessions whose attributes are not valid under
-// it end.
+// setState sets the state that the next publishResult activates. It ends the sessions whose attributes are not valid
+// under this state.
 func (d *database) setState(s *state, doc *policy.Document, o probeResult) {
 	if doc != d.document {
 		d.document, d.pendingDocument, d.unfittingPolicy = doc, nil, nil
@@ -651,13 +653,15 @@ func (d *database) disconnect() {
 	}
 }
 
-// unreachableError reports whether an error says that the server does not answer, and not that its answer is wrong.
+// unreachableError reports whether an error means that the server does not answer. Other errors mean that its answer is
+// wrong.
 func unreachableError(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch {
 		case pg.Code[:2] == "08", pg.Code[:2] == "57", pg.Code[:2] == "53", pg.Code[:2] == "58":
-			return true // The server is shutting down or starting, or has no connections or no memory left.
+			// The server is shutting down or starting, or has no free connections, memory or disk space, or has an I/O error.
+			return true
 		default:
 			return false
 		}

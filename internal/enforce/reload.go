@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// reload reads the policy again, and activates it if the database objects of it are installed.
+// reload reads the policy's files again. It activates the policy if the database objects that the policy needs are
+// installed.
 func (d *database) reload() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -24,12 +25,12 @@ func (d *database) reload() error {
 	if err != nil {
 		return notReloaded(err)
 	}
-	if d.state == nil { // The database was never served: there is no old policy to keep.
+	if d.state == nil { // There is no state yet, so there is no old policy to continue with.
 		d.document = doc
 		return nil
 	}
 	if !d.state.suspension.isEmpty() {
-		d.unfittingPolicy = doc // The policy may fit the catalogs as they are now.
+		d.unfittingPolicy = doc // The policy may fit the present catalogs, which the suspended state does not have.
 		return notReloaded(errors.New(
 			"tables are suspended until pgconsent migrate has run: a new policy is taken over by it, or after it"))
 	}
@@ -70,7 +71,7 @@ func (d *database) reload() error {
 	return nil
 }
 
-// tablesWithWaitingColumns names the tables that have columns which wait for pgconsent migrate.
+// tablesWithWaitingColumns returns the names of the tables with columns that wait for pgconsent migrate.
 func tablesWithWaitingColumns(snap *catalog.Snapshot) string {
 	var grown []catalog.Name
 	for _, r := range snap.Relations() {
@@ -81,20 +82,20 @@ func tablesWithWaitingColumns(snap *catalog.Snapshot) string {
 	return joinSortedNames(grown)
 }
 
-// reloadIfChanged reloads the policy when its files have changed, and not again since the last refresh.
+// reloadIfChanged reloads the policy if its files have changed since they were last read.
 func (d *database) reloadIfChanged() {
 	d.mu.Lock()
 	changed := d.policyFiles != nil && d.policyFiles.HasChanged()
 	d.mu.Unlock()
 	if changed {
 		d.enforcer.cfg.Log.Info("the files of the policy have changed", "database", d.cfg.Name)
-		_ = d.reload() // The error is logged; the old policy stays if the new one is wrong.
+		_ = d.reload() // reload logs the error; the old policy stays active
 	}
 }
 
-// readNewerFiles reads the policy's files again if the installed policy is unknown: somebody has written the files and
-// run pgconsent migrate since the last refresh. It returns false if the files are not the installed policy. The caller
-// holds mu.
+// readNewerFiles reads the policy's files again if the database has another policy installed than the known one.
+// Somebody may have changed the files and run pgconsent migrate since the last refresh. It returns false if the files
+// are not the installed policy either. The caller holds mu.
 func (d *database) readNewerFiles(snap *catalog.Snapshot, o probeResult) (*policy.Document, compiledPolicy, bool) {
 	doc, watch, err := policy.LoadWatched(d.cfg.PolicyPath)
 	if err != nil {
@@ -108,8 +109,7 @@ func (d *database) readNewerFiles(snap *catalog.Snapshot, o probeResult) (*polic
 	return doc, c, true
 }
 
-// verify probes the database, and has Check examine whether it enforces a state that is not active yet. The caller
-// holds mu.
+// verify probes the database and runs Check for a state that is not active yet. The caller holds mu.
 func (d *database) verify(s *state) error {
 	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
 	defer cancel()

@@ -8,25 +8,25 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// reminder decides when a session's client gets the reminders of the user and channel that the session names. It
-// depends on no statement, on no row and on no other session's attributes.
+// reminder decides when the client gets reminders for the user and the channel that its session names. The decision
+// does not depend on statements, rows or the attributes of other sessions.
 type reminder struct {
 	mu            sync.Mutex
 	active        bool
-	key           air.SessionKey // key of the session of interactions, without the field By
-	seenReminders uint64         // the tracker's number of reminders when this key was checked last
-	isUnchecked   bool           // this key was not checked yet
-	// the sessions of interactions whose reminder the client has got, with their beginnings
+	key           air.SessionKey // the user's session of interactions, without the field RecordedBy
+	seenReminders uint64         // how many reminders the tracker had given when this key was last checked
+	isUnchecked   bool           // this key has not been checked yet
+	// the sessions of interactions whose reminder the client has received, with the times at which they began
 	remindedKeys map[air.SessionKey]time.Time
 }
 
-// isReminderAttribute reports whether an attribute is the user or the channel of a session.
+// isReminderAttribute reports whether an attribute names the user or the channel for which reminders are given.
 func isReminderAttribute(p *policy.Policy, attribute string) bool {
 	a := p.ReminderAttributes()
 	return a != nil && (a.User == attribute || a.Channel == attribute)
 }
 
-// setReminderKey sets the user and the channel that the session names by these attributes.
+// setReminderKey sets the user and the channel for which reminders are given, from these attributes.
 func (s *session) setReminderKey(p *policy.Policy, attributes map[string]string) {
 	if s.enforcer.cfg.Reminders == nil {
 		return
@@ -44,8 +44,8 @@ func (s *session) setReminderKey(p *policy.Policy, attributes map[string]string)
 	}
 }
 
-// NextNotice returns the reminder of the session's user in its channel, once for a connection. It is the reminder for
-// interactions that the application and the user record, or for those that this agent records.
+// NextNotice returns the next reminder for the session's user and channel, each only once for a connection. Reminders
+// are for interactions that the application and the user record, and for those that this agent records.
 func (s *session) NextNotice() string {
 	r, tracker := &s.reminder, s.enforcer.cfg.Reminders
 	if tracker == nil {
@@ -69,11 +69,11 @@ func (s *session) NextNotice() string {
 			r.remindedKeys = map[air.SessionKey]time.Time{}
 		}
 		r.remindedKeys[key] = startedAt
-		r.isUnchecked = true // The other reminder may be due as well.
+		r.isUnchecked = true // The reminder for the other recorder may be due as well.
 		return text
 	}
 	return ""
 }
 
-// maxRemindedKeys is how many reminders a connection remembers: it may name one channel after the other.
+// maxRemindedKeys is how many reminders a connection remembers: its client may name one channel after another.
 const maxRemindedKeys = 64

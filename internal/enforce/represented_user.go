@@ -17,18 +17,18 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// A session of an agent that acts for others has some attributes of the user for whom it acts, and none of these while
-// it acts for nobody. The client says who that is by a setting: by the user's token, or, where the configuration trusts
-// the agent's program, by the user's name. In the place of what it sets the database gets a value that the proxy has
-// signed for this session (see [seal.RepresentedUser]). See docs/decisions/0110.
+// A session of an agent that acts for others has some attributes of the user for whom it acts. While it acts for
+// nobody, these attributes are missing. The client names the user by a setting: by the user's token, or by attributes
+// of the user if the configuration trusts the agent's program. The proxy does not send that value to the database, but
+// a value that it has signed for this session (see [seal.RepresentedUser]). See docs/decisions/0110.
 
 // representedUserState is the state of a session that may act for others.
 type representedUserState struct {
-	sessionID    string // names the session in its seal
-	initialValue string // the value that the session began with; "": it began without a user
+	sessionID    string // the session's id in its seal and in signed values
+	initialValue string // the signed value at the beginning of the session; "": the session began without a user
 }
 
-// initRepresentedUser makes the session's id, and takes the user that the startup message names.
+// initRepresentedUser makes the session's id, and signs a value for the user that the startup message names.
 func (s *session) initRepresentedUser(ctx context.Context, st *state, startup map[string]string) *sqlstate.Error {
 	if s.agent.ActsFor == nil {
 		return nil
@@ -45,7 +45,8 @@ func (s *session) initRepresentedUser(ctx context.Context, st *state, startup ma
 	return refused
 }
 
-// signedUserValue returns the signed value for a value that the client sets, or the refusal. "" acts for nobody.
+// signedUserValue returns the signed value for the value that a client gives to the setting, or a refusal. With the
+// value "" the session acts for nobody.
 func (s *session) signedUserValue(ctx context.Context, st *state, value string) (string, *sqlstate.Error) {
 	if value == "" {
 		return "", nil
@@ -72,11 +73,11 @@ func (s *session) signedUserValue(ctx context.Context, st *state, value string) 
 	return st.sealKey.SealRepresentedUser(a), nil
 }
 
-// expiryGrace is how long the database still accepts a transaction that begins after a token has expired. The proxy
-// refuses statements from then on, but has sent some that wait for others.
+// expiryGrace is how long after the expiry of a token the database still accepts transactions that begin. The proxy
+// refuses new statements from the expiry on, but statements that it has sent may still wait for others.
 const expiryGrace = 30 * time.Second
 
-// clockOffset is the database's clock minus the proxy's.
+// clockOffset returns the database's clock minus the proxy's.
 func (s *session) clockOffset() time.Duration {
 	if v := s.db.servingState.Load(); v != nil {
 		return v.clockOffset
@@ -84,7 +85,7 @@ func (s *session) clockOffset() time.Duration {
 	return 0
 }
 
-// userOfToken returns the attributes that a token gives, and its expiry.
+// userOfToken verifies a token, and returns the attributes that the token gives and when it expires.
 func (s *session) userOfToken(ctx context.Context, token string) (map[string]string, time.Time, *sqlstate.Error) {
 	verify := s.enforcer.cfg.VerifyUser
 	if verify == nil {
@@ -108,8 +109,9 @@ func (s *session) userOfToken(ctx context.Context, token string) (map[string]str
 // tokenTimeout limits how long the verification of a token waits for the keys of the identity provider.
 const tokenTimeout = 6 * time.Second
 
-// mayNameUser reports whether a text may say for whom the session acts, so that its verdict may be this session's only.
-// A setting whose name is written in a way that this does not see is refused.
+// mayNameUser reports whether a text may change for whom the session acts; the verdict on such a text may be for this
+// session only. If the name of the setting is written in a form that mayNameUser does not find, the statement is
+// refused.
 func (s *session) mayNameUser(text string) bool {
 	if s.agent.ActsFor == nil {
 		return false
@@ -119,8 +121,8 @@ func (s *session) mayNameUser(text string) bool {
 		strings.Contains(text, "reset")
 }
 
-// userRewriter returns a rewriter for a text by which the session may say for whom it acts. usesSessionValue is set to
-// true where the result is for this session alone.
+// userRewriter returns a rewriter for a text that may change for whom the session acts. The rewriter sets
+// usesSessionValue to true if its result is for this session only.
 func (s *session) userRewriter(st *state, r *rewrite.Rewriter, usesSessionValue *bool) *rewrite.Rewriter {
 	return r.WithRepresentedUser(&rewrite.RepresentedUser{
 		Setting: s.agent.ActsFor.Setting,
@@ -135,9 +137,9 @@ func (s *session) userRewriter(st *state, r *rewrite.Rewriter, usesSessionValue 
 	})
 }
 
-// newlySignedUserValue returns the value that the server process gets with the seal, signed with the newest key. It is
-// the value outside of a transaction. Nil: the session acts for nobody, or it is not certain for whom, so that the
-// present value stays.
+// newlySignedUserValue returns the value that the proxy sends to the server process together with a new seal. It names
+// the present user and is signed with the newest key. It is nil, and the old value stays, if the session's agent acts
+// for nobody or the user is not certain.
 func (s *session) newlySignedUserValue() *string {
 	if s.agent.ActsFor == nil {
 		return nil
@@ -152,7 +154,7 @@ func (s *session) newlySignedUserValue() *string {
 	return &value
 }
 
-// mergeUserAttributes returns the session's attributes and those of the user for whom it acts.
+// mergeUserAttributes returns the session's own attributes together with those of the user for whom it acts.
 func (s *session) mergeUserAttributes(user map[string]string) map[string]string {
 	if len(user) == 0 {
 		return s.attributes
@@ -165,10 +167,10 @@ func (s *session) mergeUserAttributes(user map[string]string) map[string]string 
 	return merged
 }
 
-// maxReferences is how many references a session remembers: those of the users for whom it acts are many.
+// maxReferences is how many references a session remembers: it may act for many users, one after another.
 const maxReferences = 4096
 
-// ensureUserReferences makes sure that there are references for what records say of a user.
+// ensureUserReferences makes sure that the database has references for the attributes of the session and this user.
 func (s *session) ensureUserReferences(ctx context.Context, p *policy.Policy, user map[string]string) *sqlstate.Error {
 	if len(s.references) >= maxReferences {
 		clear(s.references)
@@ -176,7 +178,8 @@ func (s *session) ensureUserReferences(ctx context.Context, p *policy.Policy, us
 	return s.ensureReferences(ctx, identifyingValues(p, s.mergeUserAttributes(user)))
 }
 
-// currentUserValue returns the signed value for which the session acts now; known is false where that is not certain.
+// currentUserValue returns the signed value that names the user for whom the session acts now. known is false if this
+// is not certain.
 func (s *session) currentUserValue() (value string, known bool) {
 	c := verdict.Claims{Known: true}
 	if s.info.Claims != nil {
@@ -196,10 +199,10 @@ func (s *session) currentUserValue() (value string, known bool) {
 	return value, true
 }
 
-// representedUser is the user for whom a session acts; the zero value is nobody.
+// representedUser is the user for whom a session acts; the zero value means nobody.
 type representedUser struct {
 	attributes map[string]string
-	expiresAt  time.Time // when the token expires, by the database's clock, and some time more; zero: never
+	expiresAt  time.Time // expiry of the token by the database's clock, plus expiryGrace; zero: never
 }
 
 func parseRepresentedUser(value string) representedUser {
@@ -215,8 +218,9 @@ func (a representedUser) hasExpired(offset time.Duration) bool {
 	return !a.expiresAt.IsZero() && !time.Now().Add(offset+expiryGrace).Before(a.expiresAt)
 }
 
-// userOfVerdict returns for whom the session acts in a text: in the statements that may show or change rows, or
-// after all of it where there are none. The refusal says why such a statement must not run.
+// userOfVerdict returns the user for whom the statements of a text that may show or change rows run. If the text has no
+// such statement, it is the user after the text. It refuses if this user is not certain, not the same for all these
+// statements, or has expired.
 func (s *session) userOfVerdict(v *verdict.Verdict) (representedUser, *sqlstate.Error) {
 	value, known := s.currentUserValue()
 	setting := s.agent.ActsFor.Setting
@@ -255,7 +259,8 @@ func (s *session) userOfVerdict(v *verdict.Verdict) (representedUser, *sqlstate.
 	return now, nil
 }
 
-// readsRows reports whether the i-th statement of a text may show or change rows by the user for whom the session acts.
+// readsRows reports whether the i-th statement of a text may show or change rows, so that its result depends on the
+// user for whom the session acts.
 func readsRows(v *verdict.Verdict, i int) bool {
 	j, ok := v.EnforcerDetail.(*judgement)
 	switch e := v.Effects[i]; e.Kind {
@@ -272,7 +277,8 @@ func readsRows(v *verdict.Verdict, i int) bool {
 		slices.ContainsFunc(j.record.Functions, func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") })
 }
 
-// withRepresentedUser returns the verdict of a session that acts for a user, whom its record names.
+// withRepresentedUser returns the verdict with the attributes of the user for whom the session acts, which its audit
+// record has.
 func withRepresentedUser(v *verdict.Verdict, a representedUser) *verdict.Verdict {
 	verdictCopy, j := *v, *v.EnforcerDetail.(*judgement)
 	j.userAttributes = a.attributes
@@ -288,7 +294,8 @@ func withRepresentedUser(v *verdict.Verdict, a representedUser) *verdict.Verdict
 	return &verdictCopy
 }
 
-// bindRepresentedUser returns the verdict on a Bind whose value says for whom the session acts.
+// bindRepresentedUser returns the verdict on a Bind message in which the value of a parameter names the user for whom
+// the session acts.
 func (s *session) bindRepresentedUser(v *verdict.Verdict, j *judgement, values [][]byte) (*verdict.Verdict,
 	*sqlstate.Error) {
 	i := int(j.representedUserParameter.Number) - 1
@@ -317,8 +324,8 @@ func (s *session) bindRepresentedUser(v *verdict.Verdict, j *judgement, values [
 	return withRepresentedUser(&out, parseRepresentedUser(signedUser)), nil
 }
 
-// withBoundValues returns a verdict on the text of a statement that was bound under the verdict of: what its values say
-// stays.
+// withBoundValues returns v with the Values and Effects of source, which come from the values of a Bind. Both verdicts
+// are on the same text.
 func withBoundValues(v, source *verdict.Verdict) *verdict.Verdict {
 	out := *v
 	out.Values, out.Effects = source.Values, source.Effects

@@ -6,15 +6,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The server at the address of a database may change: a standby is promoted, a backup is restored in its place, the old
-// primary comes back. A probe is valid for its server only: a session on another server begins after that server was
-// probed, and the sessions on the old server end.
+// Another server may get the address of a database: a standby is promoted, a backup is restored there, or the old
+// primary comes back. A probe is valid only for the server that it probed. A session on another server begins only
+// after a probe of that server, and the sessions on the old server end.
 
-// serverStartSQL is an SQL expression for when the server was started, which tells servers apart.
+// serverStartSQL is an SQL expression for the time at which the server was started, which distinguishes servers.
 const serverStartSQL = "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text"
 
-// servingStateForServer returns the current view for a session on this server, which it probes first if that was not
-// done yet.
+// servingStateForServer returns the serving state for a session on this server. If the last probe was of another
+// server, it probes this one first.
 func (d *database) servingStateForServer(ctx context.Context, server string) (*servingState, *sqlstate.Error) {
 	v, refused := d.current()
 	if refused != nil || v.server == server {
@@ -22,11 +22,11 @@ func (d *database) servingStateForServer(ctx context.Context, server string) (*s
 	}
 	d.mu.Lock()
 	if v = d.servingState.Load(); v.server != server && d.conn != nil {
-		_ = d.conn.Close(ctx) // The probe makes a new connection, to the server that has the address now.
+		_ = d.conn.Close(ctx) // The next probe opens a new connection, which is to the server that has the address now.
 	}
 	d.mu.Unlock()
 	if v.server != server {
-		_ = d.refresh(ctx) // refresh logs the error and publishes it in the view
+		_ = d.refresh(ctx) // refresh logs the error and stores the result in servingState
 	}
 	v, refused = d.current()
 	if refused == nil && v.server != server {
@@ -35,7 +35,7 @@ func (d *database) servingStateForServer(ctx context.Context, server string) (*s
 	return v, refused
 }
 
-// endSessionsOnOtherServers ends the sessions on other servers than the one that was probed.
+// endSessionsOnOtherServers ends the sessions that are not on the server that was probed last.
 func (e *Enforcer) endSessionsOnOtherServers(d *database) {
 	v, refused := d.current()
 	if refused != nil {
@@ -54,7 +54,7 @@ func (e *Enforcer) endSessionsOnOtherServers(d *database) {
 	}
 }
 
-// serverChangedRefusal is the refusal of a statement on a server that was not probed.
+// serverChangedRefusal is the refusal of a statement in a session on a server that was not probed.
 func serverChangedRefusal() *sqlstate.Error {
 	return sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonStale,
 		"the database server is another one than before, or was started anew").

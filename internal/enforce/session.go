@@ -24,14 +24,14 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// session is the session of one agent's connection, for which it decides.
+// session makes the decisions for one connection of an agent.
 type session struct {
 	enforcer     *Enforcer
 	db           *database
 	info         SessionInfo
 	agent        Agent // the agent as it was configured when the session began
 	attributes   map[string]string
-	expiry       *time.Timer // ends the session when the token that it began with expires; nil: it began without a token
+	expiry       *time.Timer // ends the session when its token or certificate expires; nil: it never does
 	revocation   atomic.Pointer[sqlstate.Error]
 	cachedLimits atomic.Pointer[policyLimits]
 
@@ -39,8 +39,8 @@ type session struct {
 	lastExecution              atomic.Int64 // when the last execution began, in nanoseconds since 1970
 	executedCount, deniedCount atomic.Uint64
 
-	// The following fields have what audit records say of the session: the references by the values that they replace, and
-	// the credential's attributes as auditAttributesPolicy has them recorded.
+	// The following fields are for audit records of the session. references has the reference for each value that it
+	// replaces. auditAttributes is made from the credential's attributes under auditAttributesPolicy.
 	references            map[string]string
 	auditAttributes       auditAttributes
 	auditAttributesPolicy *policy.Policy
@@ -48,8 +48,8 @@ type session struct {
 	reminder        reminder
 	representedUser representedUserState
 
-	// The following fields are those with which the last seal was made: the database verifies a signature with the seal's
-	// key and profile.
+	// The following fields are the key and the profile of the session's last seal. The database verifies signatures with
+	// them.
 	sealKey seal.Key
 	profile string
 }
@@ -60,40 +60,42 @@ var (
 	_ verdict.SealSharer    = (*session)(nil)
 )
 
-// judgement is what package enforce keeps with a verdict, in its Detail.
+// judgement has what package enforce itself stores about a verdict, in Verdict.EnforcerDetail.
 type judgement struct {
-	rightsEpoch    uint64 // the epoch of rights of the state
-	preparedBy     int    // number, from 1, of the statement that prepares this query; 0: this is the whole text
-	withoutSigning bool   // the text was decided for the row security path only
+	rightsEpoch    uint64 // rightsEpoch of the state that the verdict was made under
+	preparedBy     int    // number, from 1, of the PREPARE or DECLARE with this query; 0: it is the whole text
+	withoutSigning bool   // the text was decided without the signed path
 
-	// judges the types of parameters; nil: the text sets no condition on them
+	// acceptsParameterTypes reports whether the text stays correct with the types that a Parse declares for its
+	// parameters; nil: the text sets no condition on them.
 	acceptsParameterTypes func(types []uint32) bool
 	parameterTypeRefusal  func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
-	// judges the values that a Bind gives to parameters; nil: the verdict needs no such check, see NeedsValueCheck
+	// checkValues checks the values that a Bind gives to parameters; nil: the verdict needs no such check, see
+	// NeedsValueCheck.
 	checkValues        func(values [][]byte, isOwnRole func(name string) bool) *sqlstate.Error
 	hardenedByDeclare  bool // the text has a hardened plan because a Parse declared types for its parameters
 	hardenedIfDeclared bool // the text needs a hardened plan if a Parse declares types for its parameters
 
 	hasSideEffects bool  // the statement may do more than show rows
-	keyCounts      []int // for each statement of the text, by how many keys it fetches rows
-	// the quotas of rows of each statement, by the contracts and the session's attributes
+	keyCounts      []int // for each statement of the text: the number of keys by which it fetches rows
+	// quotas has, for each statement, the quotas that contracts set for it with the session's attributes.
 	quotas            [][]*policy.Quota
-	statements        []policy.Statement // statements that the policy judges with the session's attributes
+	statements        []policy.Statement // statements on which contracts decide with the session's attributes
 	keyRecordedTables []string           // tables of the text for which the keys of returned rows are recorded
-	singleTable       bool               // the statement reads one such table, row by row, and nothing else
-	liveAttributes    map[string]string  // the live attributes that the audit record has
-	// the attributes of the user for whom the session acts in the text; nil: nobody
+	singleTable       bool               // the statement reads one such table row by row, and no other table
+	liveAttributes    map[string]string  // the live attributes for the audit record
+	// userAttributes are the attributes of the user for whom the session acts when the text runs; nil: nobody.
 	userAttributes           map[string]string
 	representedUserParameter rewrite.RepresentedUserParameter
-	sessionOnly              bool                      // the text is one session's only: no other gets the verdict
-	bindable                 []rewrite.BindableLiteral // the literals in whose place parameters may stand
-	// what the policy would have done with tables that are only observed
+	sessionOnly              bool                      // the verdict is for one session only
+	bindable                 []rewrite.BindableLiteral // the literals that parameters may replace
+	// observedDecision is what the policy would have done to the text if it enforced the tables that it only observes.
 	observedDecision *observedDecision
 
-	record audit.Decision // the audit record of the statement; each execution fills in the members of the session
+	record audit.Decision // audit record of the statement; Record sets the fields about the session
 }
 
-// Seal makes a new seal, valid by the database's clock.
+// Seal makes a new seal, whose expiry is by the database's clock.
 func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
 	s.db.waitForProbe(ctx)
 	v, err := s.currentServingState()
@@ -118,7 +120,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		Catalog:             strconv.FormatInt(v.catalogVersion, 10),
 	})
 	s.enforcer.cfg.Metrics.SealRenewed(true)
-	var late atomic.Bool // the database's clock is to be read again
+	var late atomic.Bool // whether the database found the seal expired: then its clock is read again
 	return verdict.Seal{Setting: seal.Setting, Value: value, RepresentedUser: s.newlySignedUserValue(),
 		RenewAfter:  now.Add(seal.SealLifetime / 2),
 		Expires:     now.Add(seal.SealLifetime * 11 / 12),
@@ -131,7 +133,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		}, Identity: identity}, nil
 }
 
-// sealedIdentity says for whom a seal was made, and with which key and rights.
+// sealedIdentity says which attributes and profile a seal has and with which key it was made.
 type sealedIdentity struct {
 	key             seal.Key
 	profile         string
@@ -139,9 +141,9 @@ type sealedIdentity struct {
 	representsUsers bool // the seal names a session that may act for others
 }
 
-// CanShareSeal implements [verdict.SealSharer]: sessions of equal attributes on one server process can share a seal. A
-// seal of a key or of rights that are no longer active cannot be shared. A session that may act for others has seals of
-// its own, since its server process has values of its own.
+// CanShareSeal implements [verdict.SealSharer]. Sessions with equal attributes on one server process can share a seal
+// if its key and profile are still active. A session that may act for others shares no seal, since a seal names that
+// session.
 func (s *session) CanShareSeal(x verdict.Seal) bool {
 	identity, ok := x.Identity.(*sealedIdentity)
 	v, refused := s.currentServingState()
@@ -153,7 +155,7 @@ func (s *session) CanShareSeal(x verdict.Seal) bool {
 	return true
 }
 
-// currentServingState returns the current view of the database, or the refusal of everything that this session sends.
+// currentServingState returns the serving state of the database, or the refusal of everything that this session sends.
 func (s *session) currentServingState() (*servingState, *sqlstate.Error) {
 	if err := s.revocation.Load(); err != nil {
 		return nil, err
@@ -161,7 +163,7 @@ func (s *session) currentServingState() (*servingState, *sqlstate.Error) {
 	return s.db.current()
 }
 
-// Decide judges a text by the active state.
+// Decide decides on a text under the active state.
 func (s *session) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
 	s.db.waitForProbe(ctx)
 	v, refused := s.currentServingState()
@@ -176,17 +178,17 @@ func (s *session) Decide(ctx context.Context, text string, p verdict.Protocol) *
 
 // sharedVerdict returns the verdict that sessions of equal rights share.
 func (s *session) sharedVerdict(st *state, text string, p verdict.Protocol) *verdict.Verdict {
-	// The database verifies a signature by the seal's profile and key. Where these are not the state's (both changed a
-	// moment ago), statements take the row security path until the seal is renewed.
+	// The database verifies a signature with the key and profile of the seal. If the state has others, because they have
+	// just changed, statements take the row security path until the seal is renewed.
 	return s.decide(st, text, p, s.canSign(st))
 }
 
-// canSign reports whether the database verifies signatures of the state for this session.
+// canSign reports whether the database would accept signatures that are made with the state's key, in this session.
 func (s *session) canSign(st *state) bool {
 	return s.profile == st.profile && sameKey(s.sealKey, st.sealKey)
 }
 
-// decide judges a text, or takes the verdict from the cache. Unless signing is true, the text takes the row security
+// decide decides on a text, or takes the verdict from the cache. If signing is false, the text takes the row security
 // path.
 func (s *session) decide(st *state, text string, protocol verdict.Protocol, signing bool) *verdict.Verdict {
 	key := cacheKey{text: text, protocol: protocol, epoch: st.epoch, canSign: signing,
@@ -208,8 +210,8 @@ func (s *session) decide(st *state, text string, protocol verdict.Protocol, sign
 	return judged
 }
 
-// DeclareParameters checks the types that a Parse declares for its parameters by the rules for type names in a text. A
-// text of the signed path takes the row security path if it is not leak-safe with these types.
+// DeclareParameters checks the types that a Parse declares for its parameters, by the rules for type names in a text. A
+// text of the signed path takes the row security path instead if it is not leak-safe with these types.
 func (s *session) DeclareParameters(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.currentServingState()
 	if refused != nil {
@@ -231,14 +233,14 @@ func (s *session) DeclareParameters(ctx context.Context, v *verdict.Verdict, typ
 			return refusalVerdict(v.Original, verdict.Extended, v.Versions, err)
 		}
 	}
-	// It is decided again without the signed path in two cases. The types that the client declares are perhaps not those
-	// that the signed path, or an index search on the other path, needs. Or a type brings functions of other roles, which
-	// must not see a signed text.
+	// The text is decided again without the signed path in two cases. The declared types may differ from those that the
+	// signed path, or an index search on the other path, needs. Or a type has functions of other roles, which must not see
+	// a signed text.
 	if ok && v.IsAllowed() && (j.acceptsParameterTypes != nil && !j.acceptsParameterTypes(types) || brings &&
 		j.record.Signed) {
 		plain := *s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false),
 			verdict.Extended)
-		// ExpectsForms stays as if only the sizes of tables had decided against the signed path.
+		// ExpectsForms stays as it was, as if only the sizes of tables had decided against the signed path.
 		plain.ExpectsForms = v.ExpectsForms
 		v = &plain
 		j, ok = v.EnforcerDetail.(*judgement)
@@ -249,7 +251,7 @@ func (s *session) DeclareParameters(ctx context.Context, v *verdict.Verdict, typ
 	return v
 }
 
-// UseRowSecurity judges the text of v again for the row security path.
+// UseRowSecurity decides again on the text of v, for the row security path.
 func (s *session) UseRowSecurity(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.currentServingState()
 	if refused != nil {
@@ -262,7 +264,7 @@ func (s *session) UseRowSecurity(ctx context.Context, v *verdict.Verdict, types 
 	return s.DeclareParameters(ctx, plain, types)
 }
 
-// CheckValues judges the values of the parameters of v.
+// CheckValues checks the values that a Bind gives to the parameters of v.
 func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verdict {
 	j, ok := v.EnforcerDetail.(*judgement)
 	if !ok || j.checkValues == nil && j.representedUserParameter.Number == 0 {
@@ -285,7 +287,7 @@ func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verd
 	return refused
 }
 
-// isOwnRole reports whether a name is that of the agent, or of the role that its sessions have in the database.
+// isOwnRole reports whether a name is the agent's, or that of the role as which its sessions run in the database.
 func (s *session) isOwnRole(name string) bool {
 	return name == s.agent.Name || name == s.db.cfg.AgentRole
 }
@@ -296,8 +298,8 @@ func (s *session) AllowsChannel(channel string) bool {
 	return refused == nil && v.state.policy.HasChannel(channel)
 }
 
-// withHardenedPlan returns the verdict on a statement with declared parameter types: the server may have to convert the
-// parameters, and the conversion may raise an error.
+// withHardenedPlan returns v with hardened plans for its statements. They need them because the server may have to
+// convert parameters with declared types, and a conversion may raise an error.
 func withHardenedPlan(v *verdict.Verdict) *verdict.Verdict {
 	out, j := *v, *v.EnforcerDetail.(*judgement)
 	j.hardenedByDeclare = true
@@ -397,7 +399,7 @@ func (s *session) rewriteText(st *state, text string, protocol verdict.Protocol,
 	return decided
 }
 
-// completePreparedVerdicts completes the verdicts on queries that the text prepares.
+// completePreparedVerdicts completes the verdicts on the queries of PREPARE and DECLARE in a text.
 func completePreparedVerdicts(v *verdict.Verdict) {
 	textDetail := v.EnforcerDetail.(*judgement)
 	for i, e := range v.Effects {
@@ -426,7 +428,7 @@ func refusalVerdict(text string, p verdict.Protocol, versions verdict.Versions, 
 	}
 }
 
-// copyResult copies what the rewriter found in a statement into the judgement.
+// copyResult copies what the rewriter has found out about a statement into the judgement.
 func copyResult(j *judgement, res *rewrite.Result) {
 	j.statements = res.Statements
 	r := &j.record
@@ -444,7 +446,7 @@ func protocolName(p verdict.Protocol) string {
 	return "simple"
 }
 
-// Recheck judges a text again that was judged under a state which is no longer active.
+// Recheck decides again on the text of v if v was made under a state that is no longer active.
 func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verdict {
 	s.db.waitForProbe(ctx)
 	now, refused := s.currentServingState()
@@ -483,7 +485,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 		return s.decideForSession(ctx, now.state, newVerdict, protocol)
 	}
 	if !newVerdict.IsAllowed() && newVerdict.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
-		return newVerdict // The statement is the same when the table is served again.
+		return newVerdict // The statement can run unchanged when the table is no longer suspended.
 	}
 	stale := refusalVerdict(v.Original, protocol, newVerdict.Versions,
 		sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
@@ -495,7 +497,8 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	return stale
 }
 
-// Record writes the decision on one execution into the audit.
+// Record writes the audit record of the decision on one execution, and charges the execution to limits and quotas.
+// executed are the verdicts on statements that it runs by name.
 func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdict.Ticket {
 	var r audit.Decision
 	if j, ok := v.EnforcerDetail.(*judgement); ok {
@@ -524,7 +527,7 @@ func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdi
 			isOurVerdict = false
 			continue
 		}
-		// The list is copied, since verdicts are shared.
+		// The list is copied, since sessions share verdicts.
 		r.Tables = append(slices.Clone(r.Tables), j.record.Tables...)
 		r.Functions = append(slices.Clone(r.Functions), j.record.Functions...)
 		for _, c := range j.record.Contracts {
@@ -566,7 +569,7 @@ func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdi
 	return t
 }
 
-// noteObserved notes what the policy would have done to the statement that runs.
+// noteObserved stores what the policy would have done to a statement of the execution if it enforced observed tables.
 func (t *execution) noteObserved(v *verdict.Verdict) {
 	j, ok := v.EnforcerDetail.(*judgement)
 	if !ok || j.observedDecision == nil {
@@ -582,23 +585,23 @@ func (t *execution) noteObserved(v *verdict.Verdict) {
 type execution struct {
 	session      *session
 	record       *audit.Ticket
-	hasJudgement bool          // package enforce made the verdict
-	keys         *returnedKeys // keys of the returned rows; nil: the rows need no record
+	hasJudgement bool          // package enforce made all verdicts of the execution
+	keys         *returnedKeys // keys of the returned rows for the audit; nil: it records none
 
 	mayReturnRows  bool // the execution may send rows
 	hasSideEffects bool // the execution may do more than send rows
 
 	limits                   []sessionLimit
-	limitRefusal             *sqlstate.Error // the refusal by a limit or a quota
-	reservedRows, unusedRows int64           // rows taken from the rates, and the rows among them that the proxy has not got yet
-	exhaustedRate            *sessionLimit   // the rate that has no more rows
-	retryAfter               time.Duration   // how long until the rate has rows again
+	limitRefusal             *sqlstate.Error // the refusal of the execution by a limit or a quota
+	reservedRows, unusedRows int64           // rows taken from the limits; those that moreRows can still return
+	exhaustedRate            *sessionLimit   // the limit per minute that has no rows left
+	retryAfter               time.Duration   // how long until this limit has rows again
 	reservations             []*reservation
 	returnRowsOnce           sync.Once
 
 	observedDecision *observedDecision
-	attributes       map[string]string // the attributes with which the execution runs
-	claims           map[string]string // the settings with which the execution runs, if it may be compared
+	attributes       map[string]string // the attributes of the session during the execution
+	claims           map[string]string // the settings with claims during the execution, for a comparison
 }
 
 func (t *execution) Release() *sqlstate.Error {
@@ -625,7 +628,7 @@ func (t *execution) ResultBound() verdict.ResultBound {
 	return b
 }
 
-// RowsReturned gives back the reserved rows that were not returned.
+// RowsReturned gives back the reserved rows that the execution did not return.
 func (t *execution) RowsReturned(rows int64) {
 	t.returnRowsOnce.Do(func() {
 		settleAll(t.reservations, rows)
@@ -643,7 +646,7 @@ func (t *execution) RecordOutcome(o verdict.Outcome) {
 		Keys: t.keys.auditKeys(o.Rows)})
 }
 
-// revoke ends the session: statements that have no answer yet are refused.
+// revoke ends the session with this error. Statements that have no answer yet are refused.
 func (s *session) revoke(err *sqlstate.Error) {
 	if !s.revocation.CompareAndSwap(nil, err) {
 		return
@@ -667,7 +670,7 @@ func (s *session) TransactionTimeout() time.Duration {
 	return 0
 }
 
-// TimeoutPassed implements [verdict.TransactionLimiter].
+// TimeoutPassed implements [verdict.TransactionLimiter]: it ends the session.
 func (s *session) TimeoutPassed() {
 	s.enforcer.cfg.Metrics.CountLimited("transaction_timeout")
 	s.revoke(sqlstate.New(sqlstate.TransactionTimeout, sqlstate.ReasonLimit, "the transaction has lasted too long").
@@ -676,7 +679,7 @@ func (s *session) TimeoutPassed() {
 			"transactions before waiting for somebody."))
 }
 
-// Close ends the session for enforcement.
+// Close removes the session from the enforcer and records that it has ended.
 func (s *session) Close() {
 	if s.expiry != nil {
 		s.expiry.Stop()

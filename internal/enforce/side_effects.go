@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// hasSideEffects reports whether a text may do more than show rows: change something that a commit keeps and an error
-// rolls back. It returns true if the proxy is not sure.
+// hasSideEffects reports whether a text may do more than show rows: change something that a commit makes permanent and
+// an error rolls back. It returns true if this is not certain.
 func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	for _, e := range res.Effects {
 		if e.WritesRows || e.Body != nil && e.Body.Effects[0].WritesRows {
@@ -46,8 +46,7 @@ func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	return false
 }
 
-// anySideEffects reports whether an execution has side effects, including side effects of the statements that it runs
-// by name.
+// anySideEffects reports whether an execution, including the statements that it runs by name, may have side effects.
 func anySideEffects(v *verdict.Verdict, executed []*verdict.Verdict) bool {
 	if j, ok := v.EnforcerDetail.(*judgement); !ok || j.hasSideEffects {
 		return true

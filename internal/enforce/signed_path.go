@@ -1,12 +1,13 @@
 package enforce
 
-// SignedPathOff is the error of [Config.Check] if row security is safe and the signed path is not. Agents are served,
+// SignedPathOff is the error of [Config.Check] if row security is safe but the signed path is not. Agents are served,
 // and every statement takes the row security path.
 type SignedPathOff struct{ Reason string }
 
 func (g SignedPathOff) Error() string { return "the signed path is off: " + g.Reason }
 
-// switchSignedPath turns the signed path of the state on or off, as the last check found it. The caller holds mu.
+// switchSignedPath makes the state use the signed path or not, depending on the result of the last check. The caller
+// holds mu.
 func (d *database) switchSignedPath() {
 	s := d.state
 	signing := s.signingRewriter
@@ -22,8 +23,8 @@ func (d *database) switchSignedPath() {
 	d.state = &changed
 }
 
-// UnsafeTables is the error of [Config.Check] if only some tables are not safe. These are suspended, with all relations
-// that depend on them; agents can use the other tables.
+// UnsafeTables is the error of [Config.Check] if only some tables are not safe. These tables are suspended, with all
+// relations that depend on them; agents can use the other tables.
 type UnsafeTables struct {
 	Relations []uint32 // OIDs of the tables
 	Cause     error

@@ -17,39 +17,42 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// state has everything on which a decision depends. It is immutable; each new state has a new epoch. States with the
-// same rightsEpoch allow the same statements and differ only in estimates of cost.
+// state has everything on which decisions depend. It never changes; each new state has a new epoch. States with the
+// same rightsEpoch allow the same statements and differ only in the sizes of tables, by which the rewriter estimates
+// costs.
 type state struct {
 	epoch       uint64
 	rightsEpoch uint64 // the epoch of the first state with the same rights
 	policy      *policy.Policy
 	snapshot    *catalog.Snapshot
 	plan        *rls.Plan
-	// rewriter that may name signed views; unsignedRewriter while the signed path is off
+	// activeRewriter is signingRewriter, or unsignedRewriter while the signed path is off.
 	activeRewriter  *rewrite.Rewriter
-	signingRewriter *rewrite.Rewriter // rewriter that makes texts of the signed path if possible
-	// rewriter that never makes texts of the signed path: for sessions with a seal of another profile or key
+	signingRewriter *rewrite.Rewriter // makes texts of the signed path where possible
+	// unsignedRewriter never makes texts of the signed path. It is also for sessions whose seal has another profile or
+	// key.
 	unsignedRewriter *rewrite.Rewriter
-	observedPolicy   *observedPolicy // what the policy would do to tables that it only observes; nil: there are none
+	observedPolicy   *observedPolicy // what the policy would do to the tables that it only observes; nil: there are none
 	sealKey          seal.Key
 	profile          string
 	versions         verdict.Versions
 
-	neededLiveAttributes []string               // the live attributes that each statement is judged or recorded with
-	untrackedTable       string                 // a table of attributes without change triggers; "": none
-	untrackedRelations   untrackedRelations     // other relations whose changes no trigger records
+	neededLiveAttributes []string               // live attributes that decisions or audit records of each statement need
+	untrackedTable       string                 // a table that attributes come from and no trigger records; "": none
+	untrackedRelations   untrackedRelations     // the other relations whose changes no trigger records
 	timeHidesRows        bool                   // time alone can hide a row of some relation
 	timeDependent        timeDependentRelations // the relations in which time alone can hide a row
-	foreignRelations     foreignRelations       // the relations that are read from other servers
+	foreignRelations     foreignRelations       // the relations whose rows come from other servers
 	suspension           suspension             // the tables and functions that are suspended
 	sizes                catalog.Sizes          // the sizes of the tables that predicates read; nil: not known yet
 }
 
-// rulesVersion returns a name for the rules that decide which rows are shown. Transactions and cursors that began under
-// another version end.
+// rulesVersion returns a name for the rules that decide which rows are shown. If it changes, reading on in an older
+// transaction snapshot or cursor is refused.
 func (s *state) rulesVersion() string { return s.plan.Hash() + s.suspension.String() }
 
-// equal reports whether two states allow the same statements.
+// equal reports whether two states have the same versions, key, profile and suspensions, so that they allow the same
+// statements.
 func (s *state) equal(o *state) bool {
 	return s.versions == o.versions && s.suspension.equal(o.suspension.suspensionCauses) && s.profile == o.profile &&
 		s.plan.Hash() == o.plan.Hash() && sameKey(s.sealKey, o.sealKey)
@@ -57,19 +60,19 @@ func (s *state) equal(o *state) bool {
 
 func sameKey(a, b seal.Key) bool { return a.ID == b.ID && bytes.Equal(a.Secret, b.Secret) }
 
-// servingState is what is known of a database at one time; it does not change.
+// servingState says how agents of a database are served at one time: by which state, or why not. It never changes.
 type servingState struct {
-	state               *state          // the active state; nil: refusal says why there is none
-	refusal             *sqlstate.Error // why agents are not served
+	state               *state          // the active state; nil: agents are refused
+	refusal             *sqlstate.Error // why agents are refused; nil: they are served
 	verified            time.Time       // when the last successful probe of the database began
-	tracksDDL           bool            // event triggers count DDL: the database refuses statements decided before it
+	tracksDDL           bool            // the database refuses statements decided before the last DDL
 	clockOffset         time.Duration   // the database's clock minus the proxy's
-	catalogVersion      int64           // the version of the catalogs that the probe read, or an older version
-	server              string          // start time of the server that was probed, which identifies it
-	signedPathOffReason string          // why statements take no signed path; "": they may take it, or there is none
+	catalogVersion      int64           // the version of the catalogs that the last probe read, or an older one
+	server              string          // when the probed server was started, which identifies it
+	signedPathOffReason string          // why the signed path is off; "": it is on, or not configured
 }
 
-// current returns the current view, whose state is set, or the refusal that says why agents are refused.
+// current returns the serving state, whose field state is set, or the refusal if agents are refused.
 func (d *database) current() (*servingState, *sqlstate.Error) {
 	v := d.servingState.Load()
 	switch {
@@ -84,17 +87,18 @@ func (d *database) current() (*servingState, *sqlstate.Error) {
 	}
 }
 
-// isStale reports whether the last successful probe is longer ago than after.
+// isStale reports whether more time than after has passed since the last successful probe began.
 func (v *servingState) isStale(after time.Duration) bool { return time.Since(v.verified) > after }
 
-// unavailableRefusal is the refusal while the server does not answer.
+// unavailableRefusal is the refusal of statements while the server does not answer.
 func unavailableRefusal(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream,
 		"pgconsent cannot verify the state of the database: it cannot be reached, or does not answer in time").
 		WithHint("Statements of agents are refused until it can; try again in a few seconds.").WithCause(cause)
 }
 
-// notServedRefusal is the refusal while the database answers and its enforcement layers cannot be verified.
+// notServedRefusal is the refusal of statements if the database answers but pgconsent cannot verify its enforcement
+// layers.
 func notServedRefusal(cause error) *sqlstate.Error {
 	message := ""
 	switch {
@@ -115,7 +119,8 @@ func notServedRefusal(cause error) *sqlstate.Error {
 			"what is wrong.").WithCause(cause)
 }
 
-// profileName returns the name of a set of rights. The database rejects a signature that was made for another profile.
+// profileName returns a name for the rights that agents have under a policy. The database rejects a signature that was
+// made for another profile.
 func profileName(c Database, p *policy.Policy, plan *rls.Plan) string {
 	h := sha256.New()
 	for _, part := range []string{"profile", c.AgentRole, p.Version(), plan.Hash()} {

@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// storeCatalogs stores in the database the catalogs that the installed policy was compiled for. A proxy that starts
-// after the schema has changed compares with them to find which tables changed. A running proxy does not need them, so
-// an error is only logged. The caller holds mu.
+// storeCatalogs stores in the database the catalogs for which the installed policy was compiled. A proxy that starts
+// after a change of the schema compares these with the present catalogs to find the changed tables. A running proxy
+// does not need them, so an error is only logged. The caller holds mu.
 func (d *database) storeCatalogs(ctx context.Context, s *state) {
 	if !s.suspension.isEmpty() || d.storedVersions == s.versions {
 		return
@@ -39,8 +39,8 @@ func (d *database) insertCatalogs(ctx context.Context, s *state) error {
 	return err
 }
 
-// stateFromStoredCatalogs makes the state from the catalogs that were stored for the installed policy. It returns nil
-// if none are stored, or another policy is configured. The caller holds mu.
+// stateFromStoredCatalogs makes a state from the catalogs that the database has stored for the installed policy. It
+// returns nil if none are stored, or if another policy is configured. The caller holds mu.
 func (d *database) stateFromStoredCatalogs(ctx context.Context, o probeResult) (*state, error) {
 	var data []byte
 	err := d.conn.QueryRow(ctx, "SELECT c.snapshot FROM pgconsent.installed_catalog AS c "+
@@ -58,7 +58,7 @@ func (d *database) stateFromStoredCatalogs(ctx context.Context, o probeResult) (
 	}
 	c, err := d.compile(d.document, snap)
 	if err != nil || c.plan.Hash() != o.installedPolicy.Hash {
-		return nil, nil // The error for the current catalogs is reported instead.
+		return nil, nil // The caller reports its error for the present catalogs instead.
 	}
 	return d.newState(c, snap, o.keys), nil
 }

@@ -16,42 +16,44 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// suspension is the set of relations that have changed since the policy was installed, or are not safe, and of
-// relations that depend on them. Statements on suspended relations are refused; statements on other relations are
-// served. The zero value suspends nothing.
+// suspension has the relations that have changed since the policy was installed or are not safe, and the relations that
+// depend on them. Statements on these relations are refused; other statements are answered. The zero value suspends
+// nothing.
 type suspension struct {
 	suspensionCauses
-	relations   map[catalog.Name]bool // the altered and unsafe relations, and relations whose rules or views read them
-	notWritable map[catalog.Name]bool // relations that a chain of foreign keys connects with suspended ones
+	relations   map[catalog.Name]bool // altered and unsafe relations, and relations whose rules or views read them
+	notWritable map[catalog.Name]bool // relations without writes: foreign keys connect them with suspended ones
 	functions   map[string]bool       // functions that may read a suspended relation
 }
 
-// suspensionCauses are the relations and functions that are suspended because they have changed or are unsafe, not
-// because they depend on others.
+// suspensionCauses has the relations and functions that are suspended because they themselves have changed or are
+// unsafe.
 type suspensionCauses struct {
-	// relations that have changed in the catalogs, and relations that Check finds unsafe
+	// alteredRelations have changed in the catalogs since pgconsent migrate; unsafeRelations are those that Check finds
+	// unsafe.
 	alteredRelations, unsafeRelations []catalog.Name
-	replacedFunctions                 []catalog.Name // functions on which no object of the database depends
+	replacedFunctions                 []catalog.Name // changed functions that no other object of the database uses
 }
 
-// isEmpty reports whether there is no cause.
+// isEmpty reports whether nothing is suspended.
 func (r suspensionCauses) isEmpty() bool {
 	return len(r.alteredRelations) == 0 && len(r.unsafeRelations) == 0 && len(r.replacedFunctions) == 0
 }
 
-// equal reports whether two sets of causes are the same.
+// equal reports whether both have the same relations and functions.
 func (r suspensionCauses) equal(o suspensionCauses) bool {
 	return slices.Equal(r.alteredRelations, o.alteredRelations) && slices.Equal(r.unsafeRelations, o.unsafeRelations) &&
 		slices.Equal(r.replacedFunctions, o.replacedFunctions)
 }
 
-// String returns a name of the causes: transactions and cursors that began under other causes end.
+// String returns a text that names the causes. If it changes, reading on in an older transaction snapshot or cursor is
+// refused.
 func (r suspensionCauses) String() string {
 	return fmt.Sprint(r.alteredRelations, r.unsafeRelations, r.replacedFunctions)
 }
 
-// newSuspension finds what depends on relations that have changed, or are not safe. It returns false if every relation
-// does, since attributes of agents are computed from one of them.
+// newSuspension finds the relations that depend on changed or unsafe relations. It returns false if attributes of
+// agents are computed from a suspended relation: then everything depends on it.
 func newSuspension(p *policy.Policy, snap *catalog.Snapshot, causes suspensionCauses) (suspension, bool) {
 	u := suspension{suspensionCauses: causes, functions: map[string]bool{}, relations: map[catalog.Name]bool{},
 		notWritable: map[catalog.Name]bool{}}
@@ -62,7 +64,7 @@ func newSuspension(p *policy.Policy, snap *catalog.Snapshot, causes suspensionCa
 	for _, name := range slices.Concat(u.alteredRelations, u.unsafeRelations) {
 		u.relations[name], names[name.Name] = true, true
 	}
-	if len(u.unsafeRelations) > 0 { // A view calls functions, which may read a table that is not protected.
+	if len(u.unsafeRelations) > 0 { // A view may call functions that read an unsafe table.
 		for _, v := range p.Views() {
 			u.relations[v.Relation.Name] = true
 		}
@@ -79,8 +81,9 @@ func newSuspension(p *policy.Policy, snap *catalog.Snapshot, causes suspensionCa
 	return u, true
 }
 
-// addDependents adds the relations that read a suspended relation: by their rules, through views, or as a parent or a
-// child. It also adds the relations with the same name, since a statement may now mean them by that name.
+// addDependents adds the relations that read a suspended relation: by their rules, through views, or as its parent or
+// child. It also adds the relations with the same name in other schemas, since a name without a schema may now mean one
+// of them.
 func (u suspension) addDependents(p *policy.Policy, snap *catalog.Snapshot, names map[string]bool) {
 	add := func(name catalog.Name, depends bool) bool {
 		added := depends && !u.relations[name]
@@ -109,7 +112,7 @@ func (u suspension) addDependents(p *policy.Policy, snap *catalog.Snapshot, name
 	}
 }
 
-// addForeignKeyPartners adds to writes the relations that foreign keys connect with the suspended relations, in either
+// addForeignKeyPartners adds to notWritable the relations that foreign keys connect with suspended relations, in either
 // direction.
 func (u suspension) addForeignKeyPartners(snap *catalog.Snapshot) {
 	reached := func(name catalog.Name) bool { return u.relations[name] || u.notWritable[name] }
@@ -127,8 +130,8 @@ func (u suspension) addForeignKeyPartners(snap *catalog.Snapshot) {
 	}
 }
 
-// refusal returns the refusal of a text that uses a suspended relation or function. A write is refused as well where
-// a trigger may read a relation that is not protected.
+// refusal returns the refusal of a text that uses a suspended relation or function. While a relation is unsafe, every
+// write is refused, since a trigger may read that relation.
 func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
 	if u.isEmpty() {
 		return nil
@@ -160,8 +163,7 @@ func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Err
 	return nil
 }
 
-// cause names the tables of the policy that are a cause. It does not tell agents of tables that the policy does not
-// list.
+// cause names the changed and unsafe tables for an agent. It does not name tables that the policy does not list.
 func (u suspension) cause(p *policy.Policy) string {
 	var names []string
 	for _, name := range slices.Concat(u.alteredRelations, u.unsafeRelations) {
@@ -181,9 +183,9 @@ func suspendedError(message string, args ...any) *sqlstate.Error {
 			"Statements that do not need it are answered.")
 }
 
-// suspendChanged makes from the active state a state that serves only the relations that have not changed. It is for
-// new catalogs that do not fit the policy, or give another database half than the installed one. It returns nil if the
-// changed relations cannot be told from the others. The caller holds mu.
+// suspendChanged makes a state that serves only the relations that have not changed since the active state. It is
+// called if the policy does not fit the new catalogs, or needs other database objects for them than the installed ones.
+// It returns nil if the changes cannot be attributed to single relations. The caller holds mu.
 func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o probeResult) (*state, error) {
 	s := d.state
 	if s == nil {
@@ -210,7 +212,7 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 		return nil, err
 	}
 	replaced := slices.Clone(found.Functions)
-	for _, name := range found.RemovedFunctions { // Statements that call other functions are refused anyway.
+	for _, name := range found.RemovedFunctions { // Statements that call unlisted functions are refused anyway.
 		if listed(name) {
 			replaced = append(replaced, name)
 		}
@@ -220,10 +222,10 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 	return d.withSuspension(&rest, suspensionCauses{alteredRelations: found.Relations, replacedFunctions: replaced}), nil
 }
 
-// usedInDatabase reports whether the database may call one of these functions though no statement names it: from a
-// view, a policy, a trigger, a type, an index, or a function of pgconsent with conditions of the policy in its text.
-// Calls from other functions of the owner do not count: agents call only functions that the policy lists, and their
-// owner answers for what these call.
+// usedInDatabase reports whether the database may call one of the changed functions although no statement names it.
+// Such calls come from a view, a policy, a trigger, a type, an index, or a function of pgconsent with conditions of the
+// policy. Calls from other functions of the owner do not count: agents call only functions that the policy lists, and
+// the owner is responsible for what these call.
 func (d *database) usedInDatabase(ctx context.Context, differences catalog.Differences,
 	snaps ...*catalog.Snapshot) (bool, error) {
 	if len(differences.Functions)+len(differences.RemovedFunctions) == 0 {
@@ -253,8 +255,8 @@ func (d *database) usedInDatabase(ctx context.Context, differences catalog.Diffe
 	return used, err
 }
 
-// withSuspension returns the state with these causes, and the relations that depend on them, suspended. It returns nil
-// if that is every relation.
+// withSuspension suspends, in this state, the causes and the relations that depend on them. It returns nil if every
+// relation would be suspended.
 func (d *database) withSuspension(s *state, causes suspensionCauses) *state {
 	u, applies := suspension{}, true
 	if !causes.isEmpty() {
@@ -268,7 +270,8 @@ func (d *database) withSuspension(s *state, causes suspensionCauses) *state {
 	return s
 }
 
-// checkAndSuspend returns the state with the tables suspended that Check finds unsafe. The caller holds mu.
+// checkAndSuspend runs Check, and returns the state with the tables suspended that Check finds unsafe. The caller holds
+// mu.
 func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error) {
 	err := d.runChecks(ctx, s)
 	var unsafe UnsafeTables
@@ -301,7 +304,7 @@ func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error
 	return s, nil
 }
 
-// logSuspension logs which tables were suspended, and which are served again.
+// logSuspension logs which tables and functions have been suspended, and which are served again.
 func (d *database) logSuspension(before, now suspension) {
 	d.enforcer.cfg.Metrics.SetSuspendedTables(d.cfg.Name, len(now.relations))
 	if before.equal(now.suspensionCauses) {

@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// SuspendedObject is a table, a view or a function whose statements are refused, or a whole database, for operators.
+// SuspendedObject tells the operator of a table, view or function on which statements are refused, or of a whole
+// database whose agents are refused.
 type SuspendedObject struct {
 	Database string
 	Kind     string // relation, function or database
@@ -18,14 +19,15 @@ type SuspendedObject struct {
 	Remedy   string
 }
 
-// The remedies of what is suspended.
+// The remedies that the operator is told.
 const (
 	remedyChanged     = "Run pgconsent migrate, or undo the change."
 	remedyUnreachable = "See that the server answers: pgconsent doctor tries it. Agents are served again once it does."
 	remedyUnsafe      = "Run pgconsent doctor, which says what differs; pgconsent migrate puts it right."
 )
 
-// SuspendedObjects returns what is suspended in each database, with cause and remedy, ordered by database and name.
+// SuspendedObjects returns the suspended objects of all databases, each with cause and remedy, ordered by database and
+// name.
 func (e *Enforcer) SuspendedObjects() []SuspendedObject {
 	var out []SuspendedObject
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
@@ -43,7 +45,7 @@ func (e *Enforcer) SuspendedObjects() []SuspendedObject {
 	return out
 }
 
-// objects returns what is suspended, ordered by name: relations first, then functions.
+// objects returns the suspended objects of a database: relations first, then functions, each ordered by name.
 func (u suspension) objects(database string) []SuspendedObject {
 	if u.isEmpty() {
 		return nil

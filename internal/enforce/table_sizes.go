@@ -14,21 +14,21 @@ import (
 // sizeInterval is the time between two readings of the sizes of tables.
 const sizeInterval = time.Minute
 
-// tableSizes are the sizes of tables, and the OIDs that the tables had.
+// tableSizes has the sizes of tables, and the OIDs that the tables had when their sizes were read.
 type tableSizes struct {
 	sizes catalog.Sizes
 	oids  map[catalog.Name]uint32
 }
 
-// coverExactly tells whether the sizes are those of exactly these tables.
+// coverExactly reports whether s has sizes for exactly these tables.
 func (s tableSizes) coverExactly(tables []*catalog.Relation) bool {
 	return s.oids != nil && len(s.oids) == len(tables) &&
 		!slices.ContainsFunc(tables, func(t *catalog.Relation) bool { return s.oids[t.Name] != t.OID })
 }
 
-// readSizes reads how large the tables are, for the rewriter's hints. If the size of a table has doubled or halved, it
-// makes a new state of the same rights. Verdicts are made anew, and prepared statements stay valid. The caller holds
-// mu.
+// readSizes reads how large the tables of the policy's predicates are: the rewriter puts hints for PostgreSQL into
+// texts by these sizes. If the size of a table has doubled or halved, it makes a new state with the same rights. Then
+// texts are decided again, and prepared statements stay valid. The caller holds mu.
 func (d *database) readSizes(ctx context.Context) error {
 	s := d.state
 	isRecent := time.Since(d.sizesReadAt) < sizeInterval
@@ -58,7 +58,7 @@ func (d *database) readSizes(ctx context.Context) error {
 	return nil
 }
 
-// similarSizes reports whether no size has doubled or halved.
+// similarSizes reports whether no table has doubled or halved its size.
 func similarSizes(a, b catalog.Sizes) bool {
 	if len(a) != len(b) {
 		return false

@@ -9,8 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// checkTokenClaims checks which attributes an agent's token claims are configured to give. An attribute that the policy
-// does not declare would be ignored, and nobody would see that it is misspelt. The operator reads the error.
+// checkTokenClaims checks the attributes that the claims of an agent's tokens give by the configuration. If the policy
+// did not declare such an attribute, a misspelt name would be ignored and nobody would notice. The error is for the
+// operator.
 func (a Agent) checkTokenClaims(p *policy.Policy) error {
 	if !a.LogsInByToken {
 		return nil
@@ -43,8 +44,8 @@ func (a Agent) checkTokenClaims(p *policy.Policy) error {
 	return errors.Join(problems...)
 }
 
-// logUnusableClaims logs the agents of a database whose configured claims make every login by a token fail. The caller
-// does not hold e.mu.
+// logUnusableClaims logs an error for each agent of a database whose configured claims make every login by a token
+// fail. The caller does not hold e.mu.
 func (e *Enforcer) logUnusableClaims(d *database, p *policy.Policy) {
 	e.mu.Lock()
 	agents := maps.Clone(e.agents)

@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// untrackedRelations are relations whose changes no trigger records: materialised views, foreign tables, views over
-// these. A statement that reads such a relation uses its own snapshot, and no older one. The set also has the functions
-// that may read such a relation without the text naming it.
+// untrackedRelations has the relations whose changes no trigger records: materialised views, foreign tables, and views
+// over these. A statement that reads one must have a snapshot of its own, not an older one. The set also has the
+// functions that may read such a relation although the text does not name it.
 type untrackedRelations struct {
 	relations map[catalog.Name]bool
 	functions map[string]bool
@@ -26,7 +26,8 @@ func newUntrackedRelations(p *policy.Policy, plan *rls.Plan) untrackedRelations 
 	return out
 }
 
-// tableReadingFunctions returns the functions of a policy that may read tables which the text does not name.
+// tableReadingFunctions returns the functions of a policy that are not immutable. They may read tables that the text
+// does not name.
 func tableReadingFunctions(p *policy.Policy) map[string]bool {
 	out := map[string]bool{}
 	for _, f := range p.Functions() {
@@ -39,9 +40,10 @@ func tableReadingFunctions(p *policy.Policy) map[string]bool {
 	return out
 }
 
-// isUnguarded reports whether a text calls functions of the owner or of an extension and reads no table of the policy.
-// The row policies of these tables compare the version of the catalogs; without them no check in the database does. Of
-// several statements one may read a table and another one, which runs later or by its name, may not.
+// isUnguarded reports whether a text calls functions of the owner or of an extension without reading a table of the
+// policy. The row policies of these tables compare the version of the catalogs; without such a table nothing in the
+// database compares it. A text of several statements always counts as reading none, since not each of them may read
+// one.
 func isUnguarded(p *policy.Policy, res *rewrite.Result) bool {
 	guarded := len(res.Effects) == 1 && slices.ContainsFunc(res.Accesses, func(a policy.Access) bool {
 		_, listed := p.Table(a.Relation)
@@ -51,7 +53,8 @@ func isUnguarded(p *policy.Policy, res *rewrite.Result) bool {
 		func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") })
 }
 
-// untrackedReadOf returns the name of such a relation that a text reads, or of a function that may read one, or "".
+// untrackedReadOf returns the name of an untracked relation that a text reads, or of a function that may read one. It
+// returns "" if there is none.
 func (u untrackedRelations) untrackedReadOf(res *rewrite.Result) string {
 	for _, a := range res.Accesses {
 		if u.relations[a.Relation] {

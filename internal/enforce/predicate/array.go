@@ -2,9 +2,9 @@ package predicate
 
 import "strings"
 
-// ParseArray parses a one-dimensional PostgreSQL array literal as array_out writes it; elements may have quotes that
-// they do not need. A nil element is NULL. Every literal that it accepts has the same meaning for array_in of any
-// server. It refuses white space outside quotes, bounds and nesting.
+// ParseArray parses a one-dimensional PostgreSQL array literal in the form that array_out writes; elements may also
+// have quotes that they do not need. A nil element is NULL. Each literal that ParseArray accepts has the same meaning
+// for array_in of every server. ParseArray refuses white space outside quotes, bounds and nested arrays.
 func ParseArray(literal string) (elements []*string, ok bool) {
 	rest, ok := strings.CutPrefix(literal, "{")
 	if !ok {
@@ -28,7 +28,7 @@ func ParseArray(literal string) (elements []*string, ok bool) {
 	}
 }
 
-// readArrayElement reads one element from the beginning of a text, and returns the text behind it.
+// readArrayElement parses one element at the beginning of a text, and returns the text behind the element.
 func readArrayElement(text string) (element *string, rest string, ok bool) {
 	if !strings.HasPrefix(text, `"`) {
 		end := strings.IndexAny(text, "{},\"\\ \t\n\r\v\f")
@@ -57,7 +57,7 @@ func readArrayElement(text string) (element *string, rest string, ok bool) {
 	return nil, "", false
 }
 
-// WriteArray returns the literal of an array of these elements, all quoted.
+// WriteArray returns the PostgreSQL array literal with these elements, all quoted.
 func WriteArray(elements []string) string {
 	quoted := make([]string, len(elements))
 	for i, e := range elements {

@@ -8,34 +8,34 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ListBound says which ids the list of a new or changed row may have. Its SQL is for a trigger of pgconsent, which runs
-// as the reader: a row policy cannot read the row as it was before an UPDATE.
+// ListBound says which ids the list in a new or changed row may have. A trigger of pgconsent checks this, with the
+// rights of the reader role: a row policy cannot read the row as it was before an UPDATE.
 type ListBound struct {
 	List
 	Type string // the type of the list's column
 
-	// PermittedIDs are the lists of permitted ids; the first one that is not empty counts. It is also the list that a new
-	// row gets if the agent leaves the column out. Nil: a new row may have any ids.
+	// PermittedIDs are sources of permitted ids, of which the first one with any ids counts. If the agent leaves the
+	// column out, a new row gets these ids as its list. Nil: a new row may have any ids.
 	PermittedIDs []ListSource
 
-	MayOnlyRemove  bool // an UPDATE may only remove ids from the list
-	WiderCondition Node // the condition on the row under which an UPDATE may add an id; nil: it may add none
+	MayOnlyRemove  bool // an UPDATE may only remove ids from the list, unless WiderCondition holds
+	WiderCondition Node // a condition on the row under which an UPDATE may add an id; nil: it may add none
 
-	Chain *ListChain // the rows to which the row refers, whose lists bound its list as well; nil: rows refer to no others
+	Chain *ListChain // rows to which the row refers, and whose lists also bound its list; nil: there are none
 }
 
-// ListSource is a list of permitted ids: those in columns of the row, or of the single row of Relation that matches.
+// ListSource is a source of permitted ids: columns of the row itself, or of the only row of Relation that matches it.
 type ListSource struct {
-	AppliesIf      Node // the condition on the new row under which the source applies; nil: always
+	AppliesIf      Node // a condition on the new row under which the source applies; nil: always
 	Relation       *catalog.Relation
 	MatchedColumns []ColumnPair
-	RowCondition   Node // a condition on the row of Relation; nil: any row counts
+	RowCondition   Node // a condition on the row of Relation; nil: none
 	Columns        []List
-	SingleIDs      []bool // for each of Columns, whether it holds a single id and not a list
+	SingleIDs      []bool // for each of Columns: whether it holds a single id and not a list
 }
 
-// Conditions returns the conditions that a bound reads, as parts of a predicate on the row, so that lookup views are
-// made for their tables.
+// Conditions returns the conditions that a bound needs, as nodes of a predicate on the row. From these, pgconsent finds
+// the tables that need a lookup view.
 func (b ListBound) Conditions() []Node {
 	var out []Node
 	if b.WiderCondition != nil {
@@ -55,8 +55,8 @@ func (b ListBound) Conditions() []Node {
 	return out
 }
 
-// listSourceNode makes [LookupTables] find the table of a source, so that the table gets a lookup view. It is part of
-// no rule.
+// listSourceNode lets [LookupTables] find the table of a ListSource, so that the table gets a lookup view. It is part
+// of no rule.
 type listSourceNode struct{ ListSource }
 
 func (listSourceNode) node() {}
@@ -72,17 +72,18 @@ func (s ListSource) columns() []string {
 	return out
 }
 
-// newRow and oldRow are the names of the rows in a trigger.
+// newRow and oldRow are the names that the rows have in a trigger function.
 const newRow, oldRow = "NEW", "OLD"
 
-// IsMalformedSQL returns the SQL condition that the new row's list is not one-dimensional, or contains NULL.
+// IsMalformedSQL returns an SQL condition that is true if the new row's list is no one-dimensional array, or contains
+// NULL.
 func (b ListBound) IsMalformedSQL() string {
 	list := b.arraySQL(newRow)
 	return "(CASE WHEN " + list + " IS NULL OR COALESCE(pg_catalog.array_ndims(" + list +
 		"), 1) OPERATOR(pg_catalog.<>) 1 THEN true ELSE pg_catalog.array_position(" + list + ", NULL) IS NOT NULL END)"
 }
 
-// ElementsSQL returns the expression of the list in the new row, or with old in the old row, as an array.
+// ElementsSQL returns the SQL expression of the list in the new row as an array, or in the old row if ofOldRow is true.
 func (b ListBound) ElementsSQL(ofOldRow bool) string {
 	if ofOldRow {
 		return b.arraySQL(oldRow)
@@ -90,10 +91,11 @@ func (b ListBound) ElementsSQL(ofOldRow bool) string {
 	return b.arraySQL(newRow)
 }
 
-// ArrayType returns the type of the arrays as which lists are compared.
+// ArrayType returns the array type in which SQL compares lists.
 func (b ListBound) ArrayType() string { return b.Form.elementType() + "[]" }
 
-// DefaultListSQL returns the expression of the list that a new row gets if the agent leaves it out, as an array.
+// DefaultListSQL returns the SQL expression of the list that a new row gets if the agent leaves the column out, as an
+// array.
 func (b ListBound) DefaultListSQL() string {
 	parts := make([]string, 0, len(b.PermittedIDs)+1)
 	for _, s := range b.PermittedIDs {
@@ -102,7 +104,7 @@ func (b ListBound) DefaultListSQL() string {
 	return "COALESCE(" + strings.Join(append(parts, "'{}'::"+b.ArrayType()), ",\n    ") + ")"
 }
 
-// ColumnValueSQL returns the expression that turns an array into a value of the column.
+// ColumnValueSQL returns the SQL expression that converts an array into a value of the column.
 func (b ListBound) ColumnValueSQL(array string) string {
 	switch b.Form {
 	case GrantJSONB:
@@ -113,8 +115,8 @@ func (b ListBound) ColumnValueSQL(array string) string {
 	return array + "::" + b.Type
 }
 
-// ExceedsSQL returns the condition that some element of the new row's list is neither in allowed nor permitted by
-// WiderCondition. If the row refers to another row along the chain (the trigger's variable told), the word for
+// ExceedsSQL returns an SQL condition that is true if some element of the new row's list is neither in allowed nor
+// permitted by WiderCondition. If the row refers to another row (the trigger's variable told is not NULL), the word for
 // everybody in allowed permits any element.
 func (b ListBound) ExceedsSQL(allowed string, refersToRow bool) string {
 	w := predicateWriter{forRowPolicy: true, sublinks: probeForm, prefix: aliasPrefixFor(strings.ToLower(newRow)),
@@ -132,7 +134,7 @@ func (b ListBound) ExceedsSQL(allowed string, refersToRow bool) string {
 		oneOfSQL("e.id", allowed) + ") IS NOT TRUE" + more + ")"
 }
 
-// idsSQL returns the expression of the source's ids. Its value is NULL if the source does not apply, or has no ids.
+// idsSQL returns the SQL expression of the source's ids. It is NULL if the source does not apply or has no ids.
 func (s ListSource) idsSQL(array string) string {
 	w := predicateWriter{forRowPolicy: true, sublinks: probeForm, prefix: "s"}
 	row := newRow
@@ -156,7 +158,7 @@ func (s ListSource) idsSQL(array string) string {
 		if len(where) == 0 {
 			where = []string{"true"}
 		}
-		// A source with two matching rows is ambiguous and counts as having none.
+		// A source with several matching rows is ambiguous and counts as having no ids.
 		out = "(SELECT q.ids FROM (SELECT " + out + " AS ids, pg_catalog.count(*) OVER () AS n FROM " +
 			LookupView(s.Relation.Name).SQL() + " AS " + row +
 			" WHERE " + strings.Join(where, " AND ") + ") AS q WHERE q.n OPERATOR(pg_catalog.=) 1)"
@@ -170,15 +172,16 @@ func (s ListSource) idsSQL(array string) string {
 	return "NULLIF(" + out + ", '{}'::" + array + ")"
 }
 
-// NewRowCondition returns n as a SQL condition on the new row of a trigger that runs as the reader.
+// NewRowCondition returns n as an SQL condition on the new row, for a trigger function that runs with the rights of the
+// reader role.
 func NewRowCondition(n Node) string {
 	w := predicateWriter{forRowPolicy: true, sublinks: probeForm, prefix: "r"}
 	return strings.Join(append(guardConditions(attributesToGuard(n)), w.nodeSQL(n, newRow)), " AND ")
 }
 
-// OmittedColumnComment returns the comment that goes in front of a statement whose INSERTs into a table all leave a
-// column out. The trigger that fills the column in could not know this otherwise, since it sees the column's default.
-// Security does not depend on the comment: the agent may write the filled-in list itself.
+// OmittedColumnComment returns a comment that the rewriter puts in front of a statement if all its INSERTs into a table
+// leave a column out. Without the comment, the trigger that fills the column in would see only the column's default.
+// Security does not depend on the comment: the agent may also write the list that the trigger fills in.
 func OmittedColumnComment(table catalog.Name, column string) string {
 	return "/*" + omittedColumnText(table, column) + "*/"
 }
@@ -188,8 +191,9 @@ func omittedColumnText(table catalog.Name, column string) string {
 	return "pgconsent:left " + hex.EncodeToString(sum[:8])
 }
 
-// IsColumnOmittedSQL returns the trigger's condition that the mark is there: in the running text, or in the text of the
-// prepared statement that it executes, which it finds by the proxy's name for the statement.
+// IsColumnOmittedSQL returns the SQL condition by which a trigger finds that comment. It is in the running text, or in
+// the text of the prepared statement that this text executes, whose name on the server the condition takes from the
+// text.
 func IsColumnOmittedSQL(table catalog.Name, column string) string {
 	mark := catalog.QuoteLiteral(omittedColumnText(table, column))
 	hasComment := func(text string) string {
@@ -201,8 +205,8 @@ func IsColumnOmittedSQL(table catalog.Name, column string) string {
 }
 
 // executedStatementSQL is the SQL expression of the name of the prepared statement that the running text executes. It
-// is NULL if the text does something else, or begins with a comment that contains a star: then the column keeps the
-// table's default. The settings of a hardened plan (package verdict) may come before the EXECUTE.
+// is NULL if the text does something else, or begins with a comment that contains a star: then the column gets the
+// table's default. The settings of a hardened plan (package verdict) may be in front of the EXECUTE.
 const (
 	executePattern       = `^(?:\s|/\*[^*]*\*/|SET LOCAL [a-z_]+ = [a-z0-9_]+;)*[Ee][Xx][Ee][Cc][Uu][Tt][Ee]\s+`
 	executedStatementSQL = "COALESCE(pg_catalog.replace(pg_catalog.substring(pg_catalog.current_query(), '" +
@@ -210,9 +214,9 @@ const (
 		executePattern + "([a-z_][a-z0-9_]*)'))"
 )
 
-// OmittedDefault returns a value that means that the column was left out. It is the default of the view that COPY
-// writes to, where the text of the statement does not tell. It is no valid list, so it collides with none; an agent
-// that writes it gets the default list. "" where the column's type has no such value.
+// OmittedDefault returns a value that means that the agent has left the column out. It is the column's default in the
+// view that COPY writes to, since a COPY has no comment. It is no valid list, so no agent needs it; an agent that
+// writes it gets the default list. OmittedDefault returns "" if the column's type has no such value.
 func (b ListBound) OmittedDefault() string {
 	switch {
 	case strings.HasSuffix(b.Type, "[]"):
@@ -223,7 +227,7 @@ func (b ListBound) OmittedDefault() string {
 	return ""
 }
 
-// IsOmittedDefaultSQL returns the trigger's condition that the new row's list is OmittedDefault.
+// IsOmittedDefaultSQL returns an SQL condition that is true if the new row's list is the value of OmittedDefault.
 func (b ListBound) IsOmittedDefaultSQL() string {
 	omittedDefault := b.OmittedDefault()
 	if omittedDefault == "" {
@@ -233,7 +237,7 @@ func (b ListBound) IsOmittedDefaultSQL() string {
 		"::pg_catalog.text) IS TRUE"
 }
 
-// ListBoundFunction returns the name of the trigger function that checks the lists of a table against their bounds.
+// ListBoundFunction returns the name of the trigger function that checks the lists in a table against their bounds.
 func ListBoundFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: OwnSchema, Name: objectName("lists_", table)}
 }

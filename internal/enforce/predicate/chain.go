@@ -7,19 +7,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ListChain says by which columns a row refers to another row of its own table, as a memory that was told from another
-// does. The row's list may only have ids that every list along the chain has. A row of the chain that does not exist,
-// that the writer does not see, or that has no list, allows no id. Neither does a circle, or a chain deeper than
-// [MaxDepth].
+// ListChain says by which columns a row refers to another row of its own table, as a memory refers to the memory that
+// it was derived from. The row's list may only have ids that are in the lists of all rows along the chain. A row of the
+// chain allows no id if it does not exist, is hidden from the writer, or has no list. A cycle, or a chain longer than
+// [MaxDepth], allows no id either.
 type ListChain struct {
 	Relation *catalog.Relation
-	// the columns of the row that is referred to, and the columns of the referring row that they equal
+	// MatchedColumns are columns of the row that is referred to, each with the column of the referring row that equals it.
 	MatchedColumns []ColumnPair
-	EverybodyWord  string // the word for everybody: a list that has it allows every id; "": there is no such word
-	Rows           Node   // the whole rule of the table, which rows of the chain must meet
+	EverybodyWord  string // a word for everybody: a list that has it allows every id; "": there is none
+	Rows           Node   // the table's rule, which the rows of the chain must meet
 }
 
-// listChainNode makes [LookupTables] find the table of a chain, so that the table gets a lookup view. It is part of no
+// listChainNode lets [LookupTables] find the table of a chain, so that the table gets a lookup view. It is part of no
 // rule.
 type listChainNode struct {
 	ListChain
@@ -36,7 +36,7 @@ func (n listChainNode) columns() []string {
 	return out
 }
 
-// hasParentSQL returns the condition that a row refers to another row.
+// hasParentSQL returns an SQL condition that is true if the row refers to another row.
 func (c ListChain) hasParentSQL(row string) string {
 	var notNulls []string
 	for _, p := range c.MatchedColumns {
@@ -45,7 +45,7 @@ func (c ListChain) hasParentSQL(row string) string {
 	return "(" + strings.Join(notNulls, " OR ") + ")"
 }
 
-// allowsSQL returns the condition that a list of the chain, as an array, allows an element.
+// allowsSQL returns an SQL condition that is true if this list of the chain, an array, allows the element.
 func (b ListBound) allowsSQL(array, element string) string {
 	if b.Chain.EverybodyWord == "" {
 		return oneOfSQL(element, array)
@@ -57,8 +57,9 @@ func (b ListBound) everybodySQL() string {
 	return catalog.QuoteLiteral(b.Chain.EverybodyWord) + "::" + b.Form.elementType()
 }
 
-// ChainIntersectionSQL returns the expression of the intersection of all lists along the chain of the new row, as an
-// array in the order of the first list. It is empty if the chain is broken, and NULL if the row refers to no other row.
+// ChainIntersectionSQL returns the SQL expression of the ids that are in all lists along the chain of the new row, as
+// an array in the order of the first list. It is empty if the chain is broken, and NULL if the new row refers to no
+// other row.
 func (b ListBound) ChainIntersectionSQL() string {
 	c := b.Chain
 	const each, row = "c", "t"
@@ -90,8 +91,9 @@ func (b ListBound) ChainIntersectionSQL() string {
 		b.ArrayType() + " END FROM c) END"
 }
 
-// LimitToChainSQL returns the expression of the list that a new row gets if the agent leaves it out: the given elements
-// that the chain allows, or everything that the chain allows if none is given. Both arguments are arrays.
+// LimitToChainSQL returns the SQL expression of the list that a new row gets if the agent leaves the column out. It has
+// the elements of given that the chain allows; if given is empty, it has everything that the chain allows. Both
+// arguments are arrays.
 func (b ListBound) LimitToChainSQL(given, allowedByChain string) string {
 	return "CASE WHEN " + allowedByChain + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given +
 		") OPERATOR(pg_catalog.=) 0 THEN " + allowedByChain +
@@ -100,8 +102,8 @@ func (b ListBound) LimitToChainSQL(given, allowedByChain string) string {
 		")::" + b.ArrayType() + " END"
 }
 
-// ExceedsChainSQL returns the condition that some element of the new row's list was not in it before, and the chain
-// does not allow it.
+// ExceedsChainSQL returns an SQL condition that is true if the new row's list has an element that the array before does
+// not have and that the chain does not allow.
 func (b ListBound) ExceedsChainSQL(allowedByChain, before string) string {
 	return allowedByChain + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.arraySQL(newRow) +
 		") AS e (id) WHERE (" + b.allowsSQL(allowedByChain, "e.id") + ") IS NOT TRUE AND (" + oneOfSQL("e.id",

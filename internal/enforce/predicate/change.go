@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// TablesWhereInsertHides returns the tables in which a new row can hide other rows that showed before. These are the
-// tables to which steps of a consent or of a derivation lead. Steps that lead to at most one row do not count. They are
-// sorted by name.
+// TablesWhereInsertHides returns the tables in which an INSERT can hide other rows that were visible before. These are
+// the tables to which the steps of a consent or of a Derived node lead. A step that leads to at most one row does not
+// count. The tables are sorted by name.
 func TablesWhereInsertHides(node Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
 	walkNodes(node, nil, func(node Node, _ *catalog.Relation) {
@@ -24,7 +24,7 @@ func TablesWhereInsertHides(node Node) []*catalog.Relation {
 			}
 		case RegistryConsent:
 			steps = n.Subjects.Steps
-			found[CurrentConsents] = registryTable // a first record of a subject may be a refusal
+			found[CurrentConsents] = registryTable // the first record about a subject may be a refusal
 		}
 		for _, step := range steps {
 			if !isUnique(step) {
@@ -40,12 +40,12 @@ func TablesWhereInsertHides(node Node) []*catalog.Relation {
 	return out
 }
 
-// isUnique tells whether no two rows share the column to which a step leads.
+// isUnique reports whether the column to which a step leads is unique, so that the step leads to at most one row.
 func isUnique(s Step) bool {
 	return slices.Equal(s.Relation.PrimaryKey, []string{s.Column})
 }
 
-// TimeCanHide tells whether the passing of time alone can hide a row.
+// TimeCanHide reports whether a row can become hidden by the passing of time alone.
 func TimeCanHide(node Node) bool {
 	timed := false
 	walkNodes(node, nil, func(node Node, _ *catalog.Relation) {

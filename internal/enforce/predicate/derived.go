@@ -9,34 +9,33 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Derived shows a row that was made from other rows if it was made from at least one, and each of these exists and
-// meets Rows. It is always written as a probe, and a table with such a rule has no signed view.
+// Derived shows a row that was made from other rows, its sources, if there is at least one source and every source
+// exists and meets Rows. Its SQL always has the probe form, and a table with such a rule has no signed view.
 type Derived struct {
 	Origin
-	Rows Node // the condition that each source must meet
+	Rows Node // the condition that every source must meet
 
-	// SourceOrigins says how sources were themselves made from other rows of their table. The same condition applies to
-	// those. A row is hidden if its sources go more than [MaxDepth] deep, or in a circle.
+	// SourceOrigins says from which rows of their own table the sources were made. Those rows must meet the same
+	// condition. A row is hidden if its sources form a chain longer than [MaxDepth], or a cycle.
 	SourceOrigins []Origin
 }
 
-// Origin says from which rows a row was made: from the rows to which the steps lead, or from the rows whose keys are in
-// a list of the row.
+// Origin says from which rows a row was made: the rows to which Steps lead, or the rows whose keys are in List.
 type Origin struct {
 	Steps  []Step
-	List   List              // if there are no Steps: the column that lists the keys of the sources
-	Source *catalog.Relation // the table whose keys the list holds
+	List   List              // without Steps: the column that lists the keys of the sources
+	Source *catalog.Relation // without Steps: the table whose keys List holds
 	Key    string            // the primary key of Source
-	// a condition on the row's own columns under which the row needs no source; nil: every row needs one
+	// ExceptIf is a condition on the row's own columns under which the row needs no source; nil: every row needs one.
 	ExceptIf Node
 }
 
-// MaxDepth is the largest length of a chain of rows of one table that were made from each other.
+// MaxDepth is the greatest length of a chain of rows in one table of which each was made from the next.
 const MaxDepth = 100
 
 func (Derived) node() {}
 
-// SourceTable returns the table of the sources.
+// SourceTable returns the table in which the sources are.
 func (o Origin) SourceTable() *catalog.Relation {
 	if len(o.Steps) > 0 {
 		return o.Steps[len(o.Steps)-1].Relation
@@ -44,7 +43,7 @@ func (o Origin) SourceTable() *catalog.Relation {
 	return o.Source
 }
 
-// SourceCondition returns the condition on a source, and on the sources from which that source was made.
+// SourceCondition returns the condition that a source, and the sources of that source, must meet.
 func (n Derived) SourceCondition() Node {
 	out := All{n.Rows}
 	for _, o := range n.SourceOrigins {
@@ -53,7 +52,7 @@ func (n Derived) SourceCondition() Node {
 	return out
 }
 
-// fromColumns returns the columns of the row that lead to its sources, without the columns of Unless.
+// fromColumns returns the row's columns that lead to its sources, without the columns of ExceptIf.
 func (o Origin) fromColumns() []string {
 	if len(o.Steps) > 0 {
 		return o.Steps[0].fromColumns()
@@ -61,7 +60,7 @@ func (o Origin) fromColumns() []string {
 	return []string{o.List.Column}
 }
 
-// stepColumns returns the columns of the rows of the i-th step from which the next step leads on.
+// stepColumns returns the columns that step i+1 needs of the rows to which step i leads.
 func (o Origin) stepColumns(i int) []string {
 	if i+1 < len(o.Steps) {
 		return o.Steps[i+1].fromColumns()
@@ -71,7 +70,7 @@ func (o Origin) stepColumns(i int) []string {
 
 func (o Origin) isValid() bool { return len(o.Steps) > 0 || o.Source != nil && o.Key != "" }
 
-// isValid tells whether SQL can be written for the node.
+// isValid reports whether SQL can be written for the node.
 func (n Derived) isValid() bool {
 	for _, o := range n.SourceOrigins {
 		if !o.isValid() || o.SourceTable() != n.SourceTable() || len(n.SourceTable().PrimaryKey) == 0 {
@@ -103,8 +102,8 @@ func (w *predicateWriter) derivedSQL(n Derived, row string) string {
 	return condition
 }
 
-// linkedSourcesSQL writes the FROM item of sources to which steps lead. A step that leads to no row gives NULL, which
-// is not true.
+// linkedSourcesSQL writes the condition for sources to which steps lead. If a step leads to no row, a LEFT JOIN gives
+// NULL for that source, which does not count as true.
 func (w *predicateWriter) linkedSourcesSQL(n Derived, row string) string {
 	first, last := n.Steps[0], w.newAlias()
 	if len(n.Steps) == 1 && isUnique(first) {
@@ -136,7 +135,7 @@ func (w *predicateWriter) linkedSourcesSQL(n Derived, row string) string {
 	return "(" + existsSQL + " AND " + b.String() + ")"
 }
 
-// listedSourcesSQL writes the look-up of each key in the list.
+// listedSourcesSQL writes the condition for sources whose keys are in a list: a look-up of each key.
 func (w *predicateWriter) listedSourcesSQL(n Derived, row string) string {
 	listAlias, elementAlias, source := w.newAlias(), w.newAlias(), w.newAlias()
 	return "(EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, listAlias) + offsetZeroEnd +
@@ -146,8 +145,8 @@ func (w *predicateWriter) listedSourcesSQL(n Derived, row string) string {
 		source) + offsetZeroEnd + offsetZeroEnd + ")"
 }
 
-// recursiveSourcesSQL writes the query that also follows the sources of sources, each key once for each depth: a circle
-// is followed until it is too deep.
+// recursiveSourcesSQL writes the condition for sources that have sources themselves, as a recursive query. The query
+// follows each key once at each depth, so a cycle is followed until the depth exceeds MaxDepth.
 func (w *predicateWriter) recursiveSourcesSQL(n Derived, row string) string {
 	all, source, sources, visibleAlias := w.newAlias(), w.newAlias(), w.newAlias(), w.newAlias()
 	t := n.SourceTable()
@@ -186,14 +185,14 @@ func (w *predicateWriter) recursiveSourcesSQL(n Derived, row string) string {
 		".shows IS NOT TRUE" + offsetZeroEnd
 }
 
-// withoutException returns the origin for a row about which it is known that Unless is not true.
+// withoutException returns the origin without ExceptIf, for rows for which ExceptIf is known not to be true.
 func (o Origin) withoutException() Origin {
 	o.ExceptIf = nil
 	return o
 }
 
-// sourcesSQL returns a query of the keys of a row's sources. It has a row of NULLs for a source that does not exist,
-// and one if there is no source at all.
+// sourcesSQL returns a query of the keys of a row's sources. It returns a row of NULLs for a source that does not
+// exist, and also one if the row has no source.
 func (w *predicateWriter) sourcesSQL(o Origin, row string) string {
 	one := w.newAlias()
 	from, last := "(SELECT 1) AS "+one, ""
@@ -233,7 +232,8 @@ func (w *predicateWriter) sourcesSQL(o Origin, row string) string {
 	return query
 }
 
-// The forms of keys in a JSON list, for a table whose key is no text. Elements of other forms match no row.
+// The forms of keys in a JSON list, for a table whose key is a uuid or an integer. Elements of other forms match no
+// row.
 const (
 	uuidElement    = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 	integerElement = "^(0|-?[1-9][0-9]{0,17})$"
@@ -241,7 +241,7 @@ const (
 
 var uuidKey, integerKey = regexp.MustCompile(uuidElement), regexp.MustCompile(integerElement)
 
-// castType returns the type to which an element of JSON is cast; "": it is compared as it is.
+// castType returns the type to which SQL casts an element of a JSON list; "": no cast is needed.
 func (o Origin) castType() string {
 	if o.List.Form != GrantJSONB && o.List.Form != GrantJSON {
 		return ""
@@ -255,7 +255,7 @@ func (o Origin) castType() string {
 	return ""
 }
 
-// elementSQL returns the expression of a list's element as a key of the sources.
+// elementSQL returns the SQL expression that converts an element of the list into a key of the sources.
 func (o Origin) elementSQL(value string) string {
 	form := uuidElement
 	switch o.castType() {
@@ -267,9 +267,9 @@ func (o Origin) elementSQL(value string) string {
 	return "CASE WHEN " + value + " OPERATOR(pg_catalog.~) '" + form + "' THEN " + value + "::" + o.castType() + " END"
 }
 
-// DerivedRowsSQL returns the FROM items and the condition that find the rows of a table, under the alias row, which
-// were made from the row source of the sources' table. They read the tables themselves, for roles to which row security
-// does not apply. A row may be found more than once. Erasures use them.
+// DerivedRowsSQL returns FROM items and a condition that find the rows of a table, under the alias row, that were made
+// from one row of the sources' table, called source. They read the tables themselves, for roles to which row security
+// does not apply. They may find a row more than once. Erasures use them.
 func (o Origin) DerivedRowsSQL(table *catalog.Relation, row, source string) (from []string, where string) {
 	w := predicateWriter{readsTables: true, prefix: aliasPrefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
@@ -302,9 +302,9 @@ func (o Origin) DerivedRowsSQL(table *catalog.Relation, row, source string) (fro
 	return from, strings.Join(conditions, " AND ")
 }
 
-// DerivedFromCondition returns the condition that the row called row was made from the row called source. It reads the
-// tables themselves, for roles to which row security does not apply, and is never NULL. Tools that explain one row use
-// it.
+// DerivedFromCondition returns the SQL condition that the row called row was made from the row called source. The
+// condition reads the tables themselves, for roles to which row security does not apply, and is never NULL. Tools that
+// explain one row use it.
 func (o Origin) DerivedFromCondition(row, source string) string {
 	w := predicateWriter{readsTables: true, prefix: aliasPrefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
@@ -335,7 +335,7 @@ func (o Origin) DerivedFromCondition(row, source string) string {
 	return "(" + condition + ") IS TRUE"
 }
 
-// areSourcesVisible evaluates a Derived node in memory; see [Eval].
+// areSourcesVisible evaluates a Derived node over rows in memory; see [Eval].
 func areSourcesVisible(n Derived, row Row, w World) bool {
 	if !n.isValid() {
 		return false
@@ -372,7 +372,7 @@ func areSourcesVisible(n Derived, row Row, w World) bool {
 	return complete && allHold(sources, 1)
 }
 
-// sourcesOf returns the sources of a row; complete is false if there is none, or one does not exist.
+// sourcesOf returns the sources of a row in memory. complete is false if there are none, or if one does not exist.
 func (o Origin) sourcesOf(row Row, w World) (out []Row, complete bool) {
 	if len(o.Steps) == 0 {
 		ids, ok := o.List.idsOf(row)
@@ -407,7 +407,7 @@ func (o Origin) sourcesOf(row Row, w World) (out []Row, complete bool) {
 	return out, true
 }
 
-// keyText returns an element of the list as the text of a key.
+// keyText converts an element of the list into the text of a key; "" matches no key.
 func (o Origin) keyText(element string) string {
 	switch o.castType() {
 	case "pg_catalog.uuid":

@@ -8,10 +8,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// DirectCondition returns n as a condition on the row called alias, for the owner, to whom row security does not apply.
-// It reads the tables themselves, and has the attributes of a caller as constants; an attribute that is not given
-// counts as missing. It shows the rows that [RowPolicySQL] shows this caller, is never NULL, and needs nothing
-// installed but, for lists in JSON, the functions of schema pgconsent_signed. It is for tools and enforces nothing.
+// DirectCondition returns n as an SQL condition on the row called alias, for the tables' owner, to whom row security
+// does not apply. The condition reads the tables themselves and has a caller's attributes as constants; an attribute
+// that is not given counts as missing. It is true for the rows that [RowPolicySQL] shows to this caller, and never
+// NULL. It needs no objects of pgconsent, except functions of schema pgconsent_signed for lists in JSON. It is for
+// tools and enforces nothing.
 func DirectCondition(n Node, alias string, attributes map[string]string) string {
 	return "(" + ReplaceByConstants(directNodeSQL(n, alias), attributes) + ") IS TRUE"
 }
@@ -21,16 +22,16 @@ func directNodeSQL(n Node, alias string) string {
 	return strings.Join(append(guardConditions(attributesToGuard(n)), w.nodeSQL(n, catalog.QuoteIdent(alias))), " AND ")
 }
 
-// Parameters gives numbers to the attributes of a caller as parameters of a statement, so that the statement is planned
+// Parameters numbers the attributes of a caller as parameters of a statement, so that PostgreSQL can plan the statement
 // once for many callers.
 type Parameters struct {
 	FirstNumber int // the number of the first parameter
-	// the names of the attributes that the conditions read, in the order of their parameter numbers
+	// AttributeNames are the attributes that the conditions read, in the order of their parameter numbers.
 	AttributeNames []string
 }
 
-// Condition is [DirectCondition] with parameters of type text in place of the attributes; an attribute that is not
-// given must be NULL.
+// Condition is like [DirectCondition], but has parameters of type text in place of the constants. A parameter must be
+// NULL if the attribute is not given.
 func (p *Parameters) Condition(n Node, alias string) string {
 	return "(" + replaceAttributes(directNodeSQL(n, alias), func(name string) string {
 		i := slices.Index(p.AttributeNames, name)
@@ -41,9 +42,9 @@ func (p *Parameters) Condition(n Node, alias string) string {
 	}) + ") IS TRUE"
 }
 
-// SubjectsQuery returns a query of the subjects of the row called alias, for the callers of [DirectCondition]. Its
-// columns are the subject's id as text, whether the subject is the caller and so needs no consent, whether the subject
-// has agreed by a record, and whether a guardian has.
+// SubjectsQuery returns a query of the subjects of the row called alias, for the users of [DirectCondition]. Its
+// columns are the subject's id as text, whether the subject is the caller and so needs no consent, whether a record
+// says that the subject has agreed, and whether one says so of a guardian.
 func SubjectsQuery(n RecordedConsent, alias string, attributes map[string]string) string {
 	if n.subjectColumn() == "" || n.Record.Relation == nil || n.Record.ElementColumn != "" {
 		return ""
@@ -77,10 +78,10 @@ func SubjectsQuery(n RecordedConsent, alias string, attributes map[string]string
 		offsetZeroEnd+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
 }
 
-// RegistryQuery returns a query of the subjects of the row called alias, and of the record that decides for each. Its
-// columns are the subject's id as text, whether the subject is the caller, whether the subject consents, and the
-// number, state, stream, categories and expiry of the last record about the row and the caller; NULL if there is no
-// record. A record that counts comes before others.
+// RegistryQuery returns a query of the subjects of the row called alias, with the deciding record for each. Its columns
+// are the subject's id as text, whether the subject is the caller, whether the subject consents, and the number, state,
+// stream, categories, expires_at and decay_from of that record, which are NULL if there is no record. The deciding
+// record is a refusal, else a consent that counts, else the last record about the row and the caller.
 func RegistryQuery(n RegistryConsent, alias string, attributes map[string]string) string {
 	if n.Subjects.subjectColumn() == "" {
 		return ""
@@ -115,7 +116,7 @@ func RegistryQuery(n RegistryConsent, alias string, attributes map[string]string
 		" DESC LIMIT 1) AS d ON true"+where, attributes)
 }
 
-// ReplaceByConstants replaces each attribute of the session in a SQL expression of this package by a constant.
+// ReplaceByConstants replaces each attribute of the session in an SQL expression of this package by a constant.
 func ReplaceByConstants(sql string, attributes map[string]string) string {
 	return replaceAttributes(sql, func(name string) string {
 		literal := "NULL"
@@ -126,8 +127,8 @@ func ReplaceByConstants(sql string, attributes map[string]string) string {
 	})
 }
 
-// replaceAttributes replaces each attribute of the session in a SQL expression of this package by what the function
-// replacement returns. Quoted text stays as it is.
+// replaceAttributes replaces each attribute of the session in an SQL expression of this package by the SQL that
+// replacement returns for its name. Quoted text does not change.
 func replaceAttributes(sql string, replacement func(name string) string) string {
 	return replaceUnquoted(sql, func(rest string) (string, int) {
 		name, begins := strings.CutPrefix(rest, attributeCallStart)
@@ -141,8 +142,8 @@ func replaceAttributes(sql string, replacement func(name string) string) string 
 
 const attributeCallStart = "pgconsent_signed.attr('"
 
-// replaceUnquoted replaces what replacement finds at the beginning of the rest of an expression, and leaves quoted text
-// alone. replacement returns what to write in place of so many bytes; 0: it has found nothing.
+// replaceUnquoted replaces parts of an SQL expression outside of quotes. It calls replacement with the rest of the
+// expression at each position. replacement returns the new text and how many bytes this text replaces; 0: none.
 func replaceUnquoted(sql string, replacement func(rest string) (string, int)) string {
 	var b strings.Builder
 	var quote byte

@@ -7,27 +7,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// UseHashHint is the comment in front of a statement's text, or behind its signature, that makes row policies use the
-// hashed form of sublinks.
+// UseHashHint is a comment that makes row policies use the hashed form of sublinks (sub-selects in conditions). The
+// rewriter puts it in front of a statement's text, or behind the signature.
 const UseHashHint = "/*pgconsent:use_hash*/"
 
-// sublinks says how a sublink is written.
+// sublinkForm says in which form a sublink is written.
 type sublinkForm int
 
 const (
-	// looks up the rows for each outer row; OFFSET 0 keeps the planner from hashing a whole lookup table
+	// probeForm looks up the rows for each outer row; OFFSET 0 keeps the planner from hashing a whole lookup table.
 	probeForm  sublinkForm = iota
-	hashedForm             // does not depend on the outer row, so that the planner hashes it once
-	choiceForm             // a CASE that chooses between the probe and the hashed form
-	existsForm             // an EXISTS that may become a join
+	hashedForm             // does not depend on the outer row, so PostgreSQL hashes its result once
+	choiceForm             // a CASE that chooses the probe or the hashed form
+	existsForm             // an EXISTS that PostgreSQL may turn into a join
 )
 
-// sublinkSQL writes a node that reads other tables in the writer's form, which is not probe.
+// sublinkSQL writes a node that reads other tables, if the writer's form is not probeForm.
 //
-// The dual form is CASE WHEN pgconsent_signed.use_hash() THEN hashed ELSE probe END. The planner itself would choose by
-// an estimate that ignores LIMIT. Its choice has taken 235 times as long as the other form. use_hash() reads a hint in
-// the text of the statement. Security does not depend on the hint: both forms show the same rows. The call is not in a
-// sub-select, so that the planner evaluates it, and plans and starts only one form.
+// The choice form is CASE WHEN pgconsent_signed.use_hash() THEN hashed ELSE probe END. PostgreSQL's own choice relies
+// on an estimate that ignores LIMIT, and once took 235 times as long as the other form. use_hash() reads a hint in the
+// text of the statement. Security does not depend on the hint: both forms show the same rows. The call is not in a
+// sub-select, so the planner evaluates it, and plans and starts only one form.
 func (w *predicateWriter) sublinkSQL(node Node, row string) string {
 	switch w.sublinks {
 	case hashedForm:
@@ -45,7 +45,7 @@ func (w *predicateWriter) sublinkSQL(node Node, row string) string {
 	return "CASE WHEN pgconsent_signed.use_hash() THEN " + w.hashedSQL(node, row) + " ELSE " + probed + " END"
 }
 
-// probeSQL writes a node in the form that looks up each row, in place of hashed sets.
+// probeSQL writes a node in the probe form, which looks up the other tables' rows for each row.
 func (w *predicateWriter) probeSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
@@ -56,8 +56,8 @@ func (w *predicateWriter) probeSQL(n Node, row string) string {
 	return w.nodeSQL(n, row)
 }
 
-// hashedSQL writes sublinks as sets in place of look-ups. A NULL in the set of NOT IN would hide every row, so NULLs
-// are left out of sets. A NULL on the other side is in no set: IS TRUE makes that false.
+// hashedSQL writes a node in the hashed form: it tests whether a value is in a set of values. A NULL in the set of a
+// NOT IN would hide every row, so sets contain no NULL. If the tested value is NULL, IS TRUE makes the result false.
 func (w *predicateWriter) hashedSQL(node Node, row string) string {
 	switch n := node.(type) {
 	case Consent:
@@ -88,9 +88,9 @@ func (w *predicateWriter) hashedSQL(node Node, row string) string {
 }
 
 // notAgreedSQL returns the end of a query over the rows of the first step, called first. The query finds the rows that
-// meet the condition and lead to a subject who has not agreed, or to no subject. If each link leads to at most one row,
-// these are the rows without a subject who has agreed. The condition is an anti-join, which reads the status of each
-// subject once, and not for each link.
+// meet the condition and lead to a subject who has not agreed, or to no subject. If each further link leads to at most
+// one row, an anti-join finds the rows that lead to no subject who has agreed. It reads the status of each subject
+// once, and not for each link.
 func (w *predicateWriter) notAgreedSQL(n Consent, first, condition string) string {
 	var b strings.Builder
 	last := first
@@ -124,8 +124,8 @@ func inSetSQL(value, set string) string {
 	return "(" + equalSQL(value, "ANY ("+set+")") + ")"
 }
 
-// stepInSetSQL returns the condition that the row's columns are in a set of the step's. PostgreSQL compares a row in
-// which some columns are NULL with the whole set, so such rows are left out first.
+// stepInSetSQL returns the SQL condition that the values of the row's link columns are in a set. PostgreSQL would
+// compare a row value with some NULLs to the whole set, so such rows are excluded first.
 func (s Step) stepInSetSQL(row, set string) string {
 	var start []string
 	for _, from := range s.fromColumns() {
@@ -137,14 +137,14 @@ func (s Step) stepInSetSQL(row, set string) string {
 	return "(" + s.startNotNullSQL(row) + " AND " + inSetSQL("ROW("+strings.Join(start, ", ")+")", set) + ")"
 }
 
-// stepSetSQL returns a query of all values of a step's columns.
+// stepSetSQL returns a query of all values of the columns to which a step leads.
 func (w *predicateWriter) stepSetSQL(step Step, alias string) string {
 	return "SELECT " + columnListSQL(alias, step.targetColumns()...) + " FROM " + w.lookupName(step.Relation) + " AS " +
 		alias +
 		" WHERE " + step.targetNotNullSQL(alias)
 }
 
-// columnListSQL returns a list of columns, each once, as SQL.
+// columnListSQL returns a list of columns as SQL, each column once.
 func columnListSQL(row string, names ...string) string {
 	var out []string
 	for i, name := range names {
@@ -155,8 +155,7 @@ func columnListSQL(row string, names ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// isHashable tells whether a node has a hashed form that the planner will hash. For an unknown node the result is
-// false.
+// isHashable reports whether a node has a hashed form that PostgreSQL will hash. It returns false for an unknown node.
 func isHashable(node Node, row *catalog.Relation) bool {
 	switch n := node.(type) {
 	case Open, Own, Tenant, Grant, Status, SQL:
@@ -193,8 +192,8 @@ func areHashable(parts []Node, row *catalog.Relation) bool {
 	return true
 }
 
-// isHashed tells whether PostgreSQL hashes the comparisons of a step from a row, and NULL is the only value that it
-// cannot compare. Without hashing it would scan the whole set for each row.
+// isHashed reports whether PostgreSQL hashes the comparison of a row's columns with those to which a step leads, and
+// can compare all values except NULL. Without hashing it would scan the whole set for each row.
 func isHashed(row *catalog.Relation, step Step) bool {
 	if row == nil {
 		return false
@@ -208,7 +207,7 @@ func isHashed(row *catalog.Relation, step Step) bool {
 	return !step.repeatsColumn()
 }
 
-// hashFamilies has for each type, by OID, the family within which PostgreSQL hashes all types alike.
+// hashFamilies maps the OIDs of types to families. PostgreSQL hashes equal values of types in one family alike.
 var hashFamilies = map[uint32]string{
 	20: "integer", 21: "integer", 23: "integer",
 	25: "text", 1043: "text",
@@ -217,14 +216,16 @@ var hashFamilies = map[uint32]string{
 	1700: "numeric", 17: "bytea", 26: "oid",
 }
 
-// HashedSet is a set that the hashed form builds: values of the columns, at most those of all rows.
+// HashedSet is a set of values that the hashed form builds. It has the values of the columns in at most all rows of the
+// relation.
 type HashedSet struct {
 	Relation     *catalog.Relation
 	Columns      []string
-	SourceTables []*catalog.Relation // the tables that are read to build it
+	SourceTables []*catalog.Relation // the tables from which it is built
 }
 
-// HashedSets returns the sets that the hashed form of a node builds; none if the policy on rel has the probe form only.
+// HashedSets returns the sets that the hashed form of a node builds. It returns none if the policy on rel has only the
+// probe form.
 func HashedSets(node Node, rel *catalog.Relation) []HashedSet {
 	switch n := node.(type) {
 	case All:

@@ -7,10 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Row is a row in memory: the text of each column's value, by the column's name. A column that is not in it is NULL.
+// Row is a row in memory: the text of each column's value, by the column's name. A column that is missing in the map is
+// NULL.
 type Row map[string]string
 
-// World has the tables and the session for which a predicate is evaluated.
+// World has the tables and the session for which tests evaluate a predicate in memory.
 type World struct {
 	Tables     map[catalog.Name][]Row
 	Attributes map[string]string // the attributes of the session; an absent attribute is NULL
@@ -18,8 +19,8 @@ type World struct {
 	Now        time.Time // the time at which the statement began
 }
 
-// Eval tells whether the row shows. It is the reference model: simple code, with its own three-valued logic, that only
-// tests use.
+// Eval reports whether the row is visible. It is the reference model for tests: simple code with its own three-valued
+// logic.
 func Eval(n Node, row Row, w World) bool {
 	if !w.Sealed {
 		return false
@@ -32,7 +33,7 @@ func Eval(n Node, row Row, w World) bool {
 	return evalNode(n, row, w) == truthYes
 }
 
-// truth is a value of three-valued logic. In its order, no is less than unknown, and unknown less than yes.
+// truth is a value of three-valued logic, in the order no < unknown < yes.
 type truth int
 
 const (
@@ -105,8 +106,8 @@ func evalNode(node Node, row Row, w World) truth {
 	}
 }
 
-// yesOrUnknown turns the result of a node that reads other tables into a truth value: true or unknown, never false. So
-// a Not around it hides the row.
+// yesOrUnknown converts the result of a node that reads other tables into true or unknown, never false. So a Not around
+// such a node hides the row.
 func yesOrUnknown(b bool) truth {
 	if b {
 		return truthYes
@@ -114,7 +115,7 @@ func yesOrUnknown(b bool) truth {
 	return truthUnknown
 }
 
-// hasConsent reports whether the subjects of a row consent.
+// hasConsent evaluates a Consent node over rows in memory; see [Eval].
 func hasConsent(n Consent, row Row, w World) bool {
 	if len(n.Steps) == 0 {
 		return false

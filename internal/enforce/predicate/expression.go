@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// SQL shows a row for which an expression over its own columns is true. Nothing in the expression can raise an error or
-// have side effects, whatever the row holds. Its types must fit, which the caller sees to.
+// SQL shows a row for which an expression over its own columns is true. The expression can raise no error and have no
+// side effects, whatever values the row has. The caller must make sure that the types in it fit.
 type SQL struct{ Expr Expr }
 
 func (SQL) node() {}
@@ -16,7 +16,7 @@ func (SQL) node() {}
 // Expr is an expression. Only the types of this package implement it.
 type Expr interface{ expr() }
 
-// Kind is a group of types that can be compared with one another.
+// Kind is a group of types whose values can be compared with one another.
 type Kind string
 
 // The kinds. The kind of a list is text, uuid or number with "[]" behind it.
@@ -24,22 +24,23 @@ const (
 	Bool        Kind = "boolean"
 	Text        Kind = "text"
 	Number      Kind = "number"
-	Float       Kind = "float" // not part of Number, since a numeric may not fit into a float
+	Float       Kind = "float" // separate from Number, since a numeric may not fit into a float
 	UUID        Kind = "uuid"
 	Date        Kind = "date"
 	Timestamp   Kind = "timestamp"
 	TimestampTZ Kind = "timestamptz"
 	JSONB       Kind = "jsonb"
-	Opaque      Kind = "value" // any other type that is not composite: it can only be tested for NULL
+	Opaque      Kind = "value" // any other type that is not composite; such values can only be tested for NULL
 )
 
-// List returns the kind of lists whose elements have the kind k. Element returns the kind of a list's elements.
+// List returns the kind of lists whose elements have the kind k. Element returns the kind of the elements of a list of
+// kind k.
 func (k Kind) List() Kind    { return k + "[]" }
 func (k Kind) Element() Kind { return Kind(strings.TrimSuffix(string(k), "[]")) }
 
 type (
-	// Column is a column of the row. Cast, if set, is the qualified type to which it is cast, by a cast that cannot fail:
-	// an enum to text, integer[] to bigint[].
+	// Column is a column of the row. Cast, if set, is the qualified type to which the SQL casts the column. Such a cast
+	// never fails: an enum to text, or integer[] to bigint[].
 	Column struct {
 		Name string
 		Kind Kind
@@ -54,7 +55,7 @@ type (
 		Optional bool   // the session may have no value of the attribute
 	}
 
-	// Constant is a constant. Its Value is the text that the type's input function takes.
+	// Constant is a constant. Its Value is a text that the type's input function accepts.
 	Constant struct {
 		Value string
 		Kind  Kind
@@ -64,22 +65,22 @@ type (
 	// Null is the constant NULL.
 	Null struct{}
 
-	// ClockTime is the time at which the statement began, plus a constant interval. As a Date or Timestamp it is the time
-	// in UTC, since the agent may set the time zone of the session.
+	// ClockTime is the time at which the statement began, plus a constant interval. As a Date or Timestamp it is in UTC,
+	// since the agent can set the session's time zone.
 	ClockTime struct {
 		Kind     Kind
 		Interval Interval
 	}
 
-	// Comparison compares two values of one kind by one of = <> < <= > >=. Bytes makes it compare texts of different
-	// columns byte by byte, since their collations could conflict.
+	// Comparison compares two values of one kind by one of = <> < <= > >=. ByBytes compares texts of different columns
+	// byte by byte, since their collations could conflict.
 	Comparison struct {
 		Op          string
 		Left, Right Expr
 		ByBytes     bool
 	}
 
-	// AnyOf is true if A equals an element of a list.
+	// AnyOf is true if Left equals an element of List.
 	AnyOf struct {
 		Left, List Expr
 		ByBytes    bool
@@ -88,14 +89,14 @@ type (
 	// Array is a list of values.
 	Array []Expr
 
-	// Overlap compares two lists by one of && @> <@.
+	// Overlap compares two lists by one of the operators && @> <@.
 	Overlap struct {
 		Op          string
 		Left, Right Expr
 		ByBytes     bool
 	}
 
-	// Like matches a text against a constant pattern that does not end in a backslash.
+	// Like is true if Left matches a constant LIKE pattern that does not end in a backslash.
 	Like struct {
 		Left    Expr
 		Pattern string
@@ -112,24 +113,24 @@ type (
 		Keyword string // the word after IS: NULL, TRUE or FALSE
 	}
 
-	// Case is a CASE with conditions. Bytes gives a text from several columns the collation "C".
+	// Case is a CASE with conditions. ByBytes gives a text that may come from several columns the collation "C".
 	Case struct {
 		Branches  []CaseBranch
 		ElseValue Expr // the value if no condition holds; nil: NULL
 		ByBytes   bool
 	}
 
-	// CaseBranch is an arm of a Case.
+	// CaseBranch is one WHEN … THEN … of a Case.
 	CaseBranch struct{ Condition, Result Expr }
 
-	// Call is a call of a function or operator in [Functions].
+	// Call is a call of a function or an operator in [Functions].
 	Call struct {
 		Name string
 		Args []Expr
 	}
 )
 
-// Interval is a length of time. Its units are those of an interval, and cannot be converted into one another.
+// Interval is a length of time. Its three units cannot be converted into one another.
 type Interval struct{ Months, Days, Seconds int }
 
 func (Column) expr()     {}
@@ -157,8 +158,8 @@ func withCCollation(text string, bytes bool) string {
 	return text
 }
 
-// expressionSQL returns the SQL of an expression, with every name qualified, so that it means the same everywhere. For
-// an unknown expression it returns NULL.
+// expressionSQL returns the SQL of an expression. Every name in it is qualified, so that it means the same with any
+// search path. For an unknown expression it returns NULL.
 func expressionSQL(e Expr, row string) string {
 	write := func(e Expr) string { return expressionSQL(e, row) }
 	switch e := e.(type) {
@@ -229,8 +230,8 @@ func expressionSQL(e Expr, row string) string {
 	}
 }
 
-// listSQL returns the SQL of a list. It puts a cast around a sub-select, which ANY would otherwise read as a set of
-// rows.
+// listSQL returns the SQL of a list. An attribute is a sub-select, which ANY would read as a set of rows; the cast
+// around it prevents this.
 func listSQL(e Expr, row string) string {
 	if a, ok := e.(Attribute); ok {
 		return expressionSQL(e, row) + "::" + a.Type
@@ -249,8 +250,8 @@ func logicSQL(parts []Expr, operator, row string) string {
 	return "(" + strings.Join(out, operator) + ")"
 }
 
-// timeSQL returns the SQL of the shifted clock. It shifts in UTC: otherwise the session's time zone would decide how
-// long a day or a month is.
+// timeSQL returns the SQL of the statement's time plus the interval. It adds in UTC: otherwise the session's time zone
+// would decide how long a day or a month is.
 func (c ClockTime) timeSQL() string {
 	if c.Kind == TimestampTZ && c.Interval == (Interval{}) {
 		return "pg_catalog.statement_timestamp()"
@@ -270,7 +271,7 @@ func (c ClockTime) timeSQL() string {
 	}
 }
 
-// walkExpr calls visit for an expression and for all expressions inside it.
+// walkExpr calls visit for an expression and for all expressions in it.
 func walkExpr(e Expr, visit func(Expr)) {
 	if e == nil {
 		return
@@ -314,7 +315,7 @@ func operandsOf(e Expr) []Expr {
 	}
 }
 
-// ColumnsOf returns the columns that an expression reads, sorted.
+// ColumnsOf returns the names of the columns that an expression reads, sorted.
 func ColumnsOf(e Expr) []string {
 	found := map[string]bool{}
 	walkExpr(e, func(e Expr) {

@@ -131,8 +131,8 @@ func evalExpr(e Expr, row Row, w World) evalValue {
 	return evalValue{}
 }
 
-// parseValue parses the text of a value. A text that is no value of its kind is NULL: like the SQL, the model raises no
-// error.
+// parseValue parses the text of a value. For a text that is no value of its kind it returns NULL: the model raises no
+// error, as the SQL raises none.
 func parseValue(text string, kind Kind) evalValue {
 	if strings.HasSuffix(string(kind), "[]") {
 		parsed, ok := ParseArray(text)
@@ -233,7 +233,7 @@ func evalAnyOf(a, list evalValue) truth {
 	return out
 }
 
-// evalOverlap compares lists as sets, in which NULL equals no element.
+// evalOverlap compares lists as sets; a NULL equals no element.
 func evalOverlap(op string, a, b []evalValue) bool {
 	containsIn := func(list []evalValue) func(evalValue) bool {
 		return func(v evalValue) bool {
@@ -299,8 +299,8 @@ func trimFunction(front, back bool) func([]evalValue) evalValue {
 	}
 }
 
-// prefixLength returns how many characters of length the first n are; for a negative n, how many are left without the
-// last -n.
+// prefixLength returns how many characters of a text of this length left(text, n) returns: n, or for a negative n all
+// but the last -n.
 func prefixLength(length int, n evalValue) int {
 	count := int(n.number.Num().Int64())
 	if count < 0 {

@@ -7,12 +7,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// SignedViewCondition returns n as the condition of a signed view of rel, whose row is called alias. It uses EXISTS and
-// NOT EXISTS, which the planner turns into joins. It means the same as [Policy]. It does not enforce anything by
-// itself: the planner may evaluate other conditions of the statement before it, and these must be leak-safe, see
-// package rewrite.
+// SignedViewCondition returns n as the condition of a signed view of rel, whose row is called alias. It has EXISTS and
+// NOT EXISTS, which PostgreSQL can turn into joins, and the same meaning as [RowPolicySQL]. It does not enforce
+// anything by itself: PostgreSQL may evaluate other conditions of the statement before it, so these must be leak-safe
+// (see package rewrite).
 //
-// The second result is false for a node that cannot be written so.
+// The second result is false if n cannot be written in this form.
 func SignedViewCondition(n Node, rel *catalog.Relation, alias string) (string, bool) {
 	if !hasFlatForm(n) {
 		return "", false
@@ -26,7 +26,7 @@ func SignedViewCondition(n Node, rel *catalog.Relation, alias string) (string, b
 		true
 }
 
-// HasHashedPart tells whether the condition of a signed view has parts that [UseHashHint] turns into sets.
+// HasHashedPart reports whether the condition of a signed view has parts that [UseHashHint] makes PostgreSQL hash.
 func HasHashedPart(n Node, rel *catalog.Relation) bool {
 	parts := Conjuncts(n)
 	joins, _ := countJoins(parts)
@@ -34,11 +34,11 @@ func HasHashedPart(n Node, rel *catalog.Relation) bool {
 		func(part Node) bool { return joinDepth(part) > 0 && !isHashable(part, rel) })
 }
 
-// hashedPartsSQL writes several parts that read other tables: each by look-ups, or as a set if the text has
-// [UseHashHint]. None of them becomes a join. The planner misjudges how many rows several joins return (see
-// innerRowSQL), even joins that lead to one row, if a statement reads two such views. It counts look-ups for each row,
-// even if it will hash them (cost_subplan of an AlternativeSubPlan), and joins tables in any order to have fewer rows.
-// A set it counts once.
+// hashedPartsSQL writes a condition with several parts that read other tables. Each of these parts is a look-up for
+// each row, or a hashed set if the text has [UseHashHint]; none of them becomes a join. PostgreSQL misjudges how many
+// rows several joins return (see innerRowSQL), even joins that lead to one row, if a statement reads two such views. It
+// adds the cost of a look-up for each row even if it will hash the rows (cost_subplan of an AlternativeSubPlan). To
+// have fewer rows it joins tables in any order. It adds the cost of a set only once.
 func (w *predicateWriter) hashedPartsSQL(node Node, row string) []string {
 	var out []string
 	for _, part := range Conjuncts(node) {
@@ -54,7 +54,7 @@ func (w *predicateWriter) hashedPartsSQL(node Node, row string) []string {
 	return out
 }
 
-// hasFlatForm tells whether [SignedViewCondition] can write a node.
+// hasFlatForm reports whether [SignedViewCondition] can write a node.
 func hasFlatForm(node Node) bool {
 	switch n := node.(type) {
 	case Own, Status, Tenant, Grant, SQL:
@@ -78,7 +78,7 @@ func hasFlatForm(node Node) bool {
 	}
 }
 
-// canWriteAllFlat tells whether [SignedViewCondition] can write each of the parts, of which there is at least one.
+// canWriteAllFlat reports whether there are parts and [SignedViewCondition] can write each of them.
 func canWriteAllFlat(parts []Node) bool {
 	for _, part := range parts {
 		if !hasFlatForm(part) {
@@ -88,7 +88,7 @@ func canWriteAllFlat(parts []Node) bool {
 	return len(parts) > 0
 }
 
-// existsSQL writes a node that reads other tables so that it may become a join.
+// existsSQL writes a node that reads other tables in the form that PostgreSQL may turn into a join.
 func (w *predicateWriter) existsSQL(node Node, row string) string {
 	switch n := node.(type) {
 	case Consent:
@@ -118,11 +118,11 @@ func (w *predicateWriter) existsSQL(node Node, row string) string {
 	}
 }
 
-// innerRowSQL writes the condition on a row: on the row of the table, or on a row to which a link leads. The planner
-// turns chains of links into joins. If there are several joins, it may join two unrelated tables first, and
-// underestimates how many rows that gives. So innerRowSQL lets only the longest chain become a join. It adds IS TRUE to
-// the other conditions, which keeps PostgreSQL from joining them. It looks their rows up if there are few rows, and
-// hashes them if there are many.
+// innerRowSQL writes the condition on a row: on the row of the table, or on a row to which a link leads. PostgreSQL
+// turns chains of links into joins. With several joins it may join two unrelated tables first, and it underestimates
+// how many rows that gives. So innerRowSQL lets only the longest chain become a join. It adds IS TRUE to the other
+// conditions, which keeps PostgreSQL from joining them: it then looks their rows up if there are few, and hashes them
+// if there are many.
 func (w *predicateWriter) innerRowSQL(n Node, row string) string {
 	if joins, _ := countJoins(Conjuncts(n)); joins < 2 {
 		return w.nodeSQL(n, row)
@@ -147,8 +147,8 @@ func (w *predicateWriter) linkedRowSQL(node Node, row string, atMostOne bool) st
 	return strings.Join(out, " AND ")
 }
 
-// partsSQL writes the parts of a node, joined by AND, each part as the function write writes it. Only the part with the
-// longest chain may become a join; see innerRowSQL.
+// partsSQL joins the parts of a node by AND, each as the function write writes it. Only the part with the longest chain
+// may become a join; see innerRowSQL.
 func (w *predicateWriter) partsSQL(node Node, row string, write func(Node, string) string) string {
 	parts := Conjuncts(node)
 	joins, furthest := countJoins(parts)
@@ -176,7 +176,7 @@ func countJoins(parts []Node) (joins, longest int) {
 	return joins, longest
 }
 
-// joinDepth returns how many tables the planner may join for a node, one after the other.
+// joinDepth returns the length of the longest chain of tables that PostgreSQL may join for a node.
 func joinDepth(node Node) int {
 	switch n := node.(type) {
 	case Consent:
@@ -194,16 +194,16 @@ func joinDepth(node Node) int {
 	}
 }
 
-// SignedView returns the name of the view that leak-safe statements read in place of a protected table: it has the
-// visible rows. It raises an error unless the statement is signed.
+// SignedView returns the name of the view that leak-safe statements read in place of a protected table. The view has
+// the visible rows, and raises an error unless the statement is signed.
 func SignedView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: SignedSchema, Name: objectName(signedViewPrefix, table)}
 }
 
 const signedViewPrefix = "visible_"
 
-// HasSignedView tells whether a table with the rule n gets a signed view, provided that agents see some of its columns
-// unmasked. A table that shows all rows needs none.
+// HasSignedView reports whether a table with the rule n gets a signed view, if agents see some of its columns unmasked.
+// A table whose rows are all visible needs none.
 func HasSignedView(n Node, rel *catalog.Relation) bool {
 	return hasFlatForm(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
 }

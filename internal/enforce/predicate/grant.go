@@ -10,11 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// GrantForm says how a column holds the ids to which a row is granted.
+// GrantForm says how a column holds the ids of those to whom the row is granted.
 type GrantForm int
 
-// The forms. A column of an array type holds elements of the attributes' own type; in JSON the ids are the strings of
-// an array.
+// The forms. An array has elements of the same type as the attributes; in JSON the ids are the strings of an array.
 const (
 	GrantText    GrantForm = iota // the type text[]
 	GrantUUID                     // the type uuid[]
@@ -28,22 +27,22 @@ const (
 type Grant struct {
 	Column        string
 	Form          GrantForm
-	NeedsCast     bool // the column is varchar[] or integer[], and so must be cast
+	NeedsCast     bool // the column is varchar[] or integer[], which SQL must cast
 	Grantees      []Grantee
 	EverybodyWord string // the word in the column that means everybody; "": there is none
 }
 
-// Grantee is an attribute whose value, or each element of it, is an id of the session.
+// Grantee is an attribute whose value is an id of the session, or a list of such ids.
 type Grantee struct {
 	Attribute string
 	IsList    bool
-	Optional  bool // the session may lack the attribute, which is then ignored
+	Optional  bool // the session may lack the attribute, which then counts as no id
 }
 
 func (Grant) node() {}
 
-// JSONGrants is the function that tests the ids in a JSON text. It returns true, false, or NULL for a value that is no
-// array of scalars.
+// JSONGrants is the name of the SQL function that tests the ids in a JSON text. It returns NULL for a value that is no
+// array of scalars, otherwise true or false.
 const JSONGrants = SignedSchema + ".json_grants"
 
 // elementType returns the SQL type of the elements of a list of grants.
@@ -58,7 +57,7 @@ func (f GrantForm) elementType() string {
 	}
 }
 
-// idArraySQL returns the expression of the session's ids as an array, which PostgreSQL computes once for a statement.
+// idArraySQL returns the SQL expression of the session's ids as an array. PostgreSQL computes it once for a statement.
 func (n Grant) idArraySQL() string {
 	element := n.Form.elementType()
 	var scalars, parts []string
@@ -81,8 +80,8 @@ func (n Grant) idArraySQL() string {
 	return "(SELECT " + strings.Join(parts, " OPERATOR(pg_catalog.||) ") + ")"
 }
 
-// conditionSQL returns the condition of the grant. It is NULL for a value that is no list. Unless negated, it contains
-// no CASE, so that PostgreSQL can use an index.
+// conditionSQL returns the SQL condition of the grant, which is NULL for a value that is no list. If negated is false,
+// it contains no CASE, so that PostgreSQL can use an index.
 func (n Grant) conditionSQL(row string, negated bool) string {
 	if len(n.Grantees) == 0 && n.EverybodyWord == "" {
 		return "NULL::pg_catalog.bool"
@@ -148,8 +147,8 @@ func (n Grant) evalGrant(row Row, w World) truth {
 	return truthOf(len(granted) > 0)
 }
 
-// jsonStrings returns the strings of a JSON array; ok is false if the text is no array, or if its elements must be
-// scalars and are not.
+// jsonStrings returns the strings of a JSON array. ok is false if the text is no array, or if scalars is true and an
+// element is no scalar.
 func jsonStrings(text string, scalars bool) ([]string, bool) {
 	if !utf8.ValidString(text) || scalars && len(text) > 1<<20 {
 		return nil, false
@@ -171,13 +170,14 @@ func jsonStrings(text string, scalars bool) ([]string, bool) {
 	return out, true
 }
 
-// jsonScalar matches a JSON scalar that is no string. Numbers must be of a size that jsonb can always hold.
+// jsonScalar matches a JSON scalar that is no string. Numbers are limited to a size that jsonb can always hold.
 var jsonScalar = regexp.MustCompile(`^(true|false|null|-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?)$`)
 
-// jsonEscape matches a numeric escape in a JSON string: a pair of surrogates, or any other character.
+// jsonEscape matches an escape in a JSON string: a pair of surrogates, another \u escape, or a backslash with another
+// character.
 var jsonEscape = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.`)
 
-// isDecodable tells whether jsonb can hold a string: it has no NUL, and surrogates occur in pairs only.
+// isDecodable reports whether jsonb can hold a string: the string has no NUL, and surrogates only in pairs.
 func isDecodable(quoted string) bool {
 	for _, escape := range jsonEscape.FindAllString(quoted, -1) {
 		e := strings.ToLower(escape)

@@ -1,18 +1,19 @@
 package predicate
 
-// UseIndexHint is the comment in front of a statement's text, or behind its signature, which says that the statement's
-// own conditions find few rows by an index.
+// UseIndexHint is a comment which says that the statement's own conditions find few rows by an index. The rewriter puts
+// it in front of a statement's text, or behind the signature.
 const UseIndexHint = "/*pgconsent:use_index*/"
 
-// withUseIndexHint writes a part of a rule that an index may serve: whose row it is, or to whom it is granted. With
-// another index for the agent's own condition the planner combines the two (BitmapAnd), and reads each row of a tenant
-// for the few that the agent wants. It does so because it counts the rule's look-ups for every row that the first index
-// finds, even for rows of other people, for which nothing is looked up. With [UseIndexHint] the part filters the rows
-// that are found, and no index is used for it.
+// withUseIndexHint writes a part of a rule for which PostgreSQL may use an index: whose row it is, or to whom it is
+// granted. If the agent's own condition has another index, PostgreSQL would combine both (BitmapAnd), and read each row
+// of a tenant for the few that the agent wants. The reason is that it adds the cost of the rule's look-ups for every
+// row that the first index finds, even for other people's rows, for which nothing is looked up. With [UseIndexHint] the
+// part only filters the rows found, and no index is used for it.
 //
-// Under row security most rows that an agent's own keys find are its own. So the planner is made to expect that the
-// part is true, as in [InjectedCondition]; otherwise it would expect fewer rows than a LIMIT asks for, and sort all
-// rows. A search in everybody's texts finds mostly rows of others, so in a signed view the part has its plain estimate.
+// Under row security, most rows that a search by an agent's own keys finds are the agent's. So the SQL makes PostgreSQL
+// expect the part to be true, as in [InjectedCondition]. Otherwise PostgreSQL would expect fewer rows than a LIMIT asks
+// for, and sort all rows. A search in everybody's texts mostly finds rows of others, so in a signed view the part has
+// its plain estimate.
 func (w *predicateWriter) withUseIndexHint(n Node, row string) string {
 	condition := w.nodeSQL(n, row)
 	if !isIndexable(n) {
@@ -25,7 +26,7 @@ func (w *predicateWriter) withUseIndexHint(n Node, row string) string {
 	return "CASE WHEN pgconsent_signed.use_index() THEN " + hinted + " ELSE " + condition + " END"
 }
 
-// isIndexable tells whether an index may serve a part of a rule, and the part reads no other table.
+// isIndexable reports whether PostgreSQL may use an index for a part of a rule, and the part reads no other table.
 func isIndexable(node Node) bool {
 	switch n := node.(type) {
 	case Own, Tenant, Grant:
@@ -42,7 +43,7 @@ func isIndexable(node Node) bool {
 	}
 }
 
-// readsOtherTables tells whether one of the parts reads other tables.
+// readsOtherTables reports whether one of the parts reads other tables.
 func readsOtherTables(parts []Node) bool {
 	for _, part := range parts {
 		switch n := part.(type) {

@@ -7,25 +7,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// EstimateRowsHint returns the comment in front of a statement's text, or behind its signature, which says that a
-// search finds few rows in the signed view of a table.
+// EstimateRowsHint returns a comment which says that a search finds few rows in the signed view of a table. The
+// rewriter puts it in front of a statement's text, or behind the signature.
 func EstimateRowsHint(table catalog.Name) string {
 	return "/*pgconsent:estimate_rows " + tableHash(table) + "*/"
 }
 
-// tableHash returns a text that stands for a table in a comment: the table's own name might end the comment.
+// tableHash returns a hash that names a table in a comment: the table's own name might contain the end of a comment.
 func tableHash(table catalog.Name) string {
 	sum := sha256.Sum256([]byte(table.SQL()))
 	return hex.EncodeToString(sum[:6])
 }
 
-// EstimateRowsCondition returns a condition that is true for every row of a signed view. With the hint in a statement's
-// text, the planner expects it to be true for one row in two hundred. Without it the planner expects a hundredth of the
-// table or more, since it has no statistics for search operators under row security. Then it hashes all tables that the
-// rule reads.
+// EstimateRowsCondition returns an SQL condition that is true for every row of a signed view. With the hint in the
+// statement's text, PostgreSQL expects it to be true for one row in two hundred. Without the hint, PostgreSQL expects a
+// search to find a hundredth of the table or more, since it has no statistics for search operators under row security.
+// Then it hashes all tables that the rule reads.
 //
-// The planner expects an expression without statistics to be NULL in one row of two hundred (DEFAULT_UNK_SEL). NULLIF
-// of a value and itself is always NULL.
+// PostgreSQL expects an expression without statistics to be NULL in one row of two hundred (DEFAULT_UNK_SEL). NULLIF of
+// a value and itself is always NULL.
 func EstimateRowsCondition(table catalog.Name, row string) string {
 	tableOID := row + ".tableoid"
 	return "CASE WHEN pgconsent_signed.estimate_rows('" + tableHash(table) + "') THEN NULLIF(" + tableOID + ", " +

@@ -6,10 +6,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// WithSealInPlan returns an expression of this package with the verified seal in the plan. For a prepared statement the
-// attributes of the session, and whether it is sealed, are found out as PostgreSQL plans it. An execution compares the
-// session's seal with the one in the plan, and verifies it only where they differ. Hashed forms are left as they are:
-// they are for statements that read much.
+// WithSealInPlan returns an SQL expression of this package in a form that has the verified seal in the plan. For a
+// prepared statement, PostgreSQL verifies the seal and reads the session's attributes while it plans. An execution
+// compares the session's seal with the one in the plan, and verifies the session's seal only if they differ. Hashed
+// forms do not change: they are for statements that read many rows.
 func WithSealInPlan(sql string) string {
 	return replaceUnquoted(sql, func(rest string) (string, int) {
 		if strings.HasPrefix(rest, useHashBranchSQL) {
@@ -31,7 +31,7 @@ func WithSealInPlan(sql string) string {
 	})
 }
 
-// hashedLength is the length of the hashed form that an expression begins with: up to the ELSE of its CASE.
+// hashedLength returns the length of the hashed form at the beginning of an expression: up to the ELSE of its CASE.
 func hashedLength(rest string) int {
 	depth, length := 0, 0
 	replaceUnquoted(rest, func(rest string) (string, int) {

@@ -10,7 +10,7 @@ import (
 // step returns the link of a Visible node as a Step.
 func (n Visible) step() Step { return Step{n.Relation, n.Column, n.FromColumn, n.MorePairs} }
 
-// pairs returns all pairs of columns of a link.
+// pairs returns all pairs of columns of the link.
 func (s Step) pairs() []ColumnPair {
 	return append([]ColumnPair{{s.Column, s.FromColumn}}, s.MorePairs...)
 }
@@ -18,8 +18,8 @@ func (s Step) pairs() []ColumnPair {
 // Pairs returns all pairs of columns of the link.
 func (s Step) Pairs() []ColumnPair { return s.pairs() }
 
-// targetColumns returns the columns of the table to which a link leads; fromColumns returns the columns of the row at
-// which it starts.
+// targetColumns returns the columns of the table to which a link leads. fromColumns returns the columns of the row at
+// which the link starts.
 func (s Step) targetColumns() []string {
 	var out []string
 	for _, p := range s.pairs() {
@@ -36,7 +36,7 @@ func (s Step) fromColumns() []string {
 	return out
 }
 
-// onSQL returns the condition that a row is one to which the link leads.
+// onSQL returns the SQL condition that the link leads from the row called from to the row called to.
 func (s Step) onSQL(to, from string) string {
 	var parts []string
 	for _, p := range s.pairs() {
@@ -45,9 +45,9 @@ func (s Step) onSQL(to, from string) string {
 	return strings.Join(parts, " AND ")
 }
 
-// LeadsToAtMostOne tells whether the link always leads to one row at most, even inside a transaction. It does if it
-// names the whole primary key of a table, the key is not deferred, and children of the table do not count among its
-// rows.
+// LeadsToAtMostOne reports whether the link always leads to at most one row, even inside a transaction. It does so if
+// it names the whole primary key of a table, the key is not deferrable, and the table has no children whose rows count
+// as its own.
 func (s Step) LeadsToAtMostOne() bool {
 	r := s.Relation
 	if len(r.PrimaryKey) == 0 || !(r.Kind == catalog.PartitionedTable || r.Kind == catalog.Table && !r.HasChildren) {
@@ -64,7 +64,7 @@ func (s Step) LeadsToAtMostOne() bool {
 // JoinCondition returns the condition that the link leads from the row called from to the row called to.
 func (s Step) JoinCondition(to, from string) string { return s.onSQL(to, from) }
 
-// startNotNullSQL returns the condition that the link can lead to a row at all: NULL equals nothing.
+// startNotNullSQL returns the SQL condition that no column at which the link starts is NULL: NULL equals nothing.
 func (s Step) startNotNullSQL(row string) string {
 	var parts []string
 	for _, from := range s.fromColumns() {
@@ -73,7 +73,7 @@ func (s Step) startNotNullSQL(row string) string {
 	return strings.Join(parts, " AND ")
 }
 
-// targetNotNullSQL returns the condition that a link can lead to the row at all.
+// targetNotNullSQL returns the SQL condition that no column to which the link leads is NULL in the row.
 func (s Step) targetNotNullSQL(row string) string {
 	var parts []string
 	for _, to := range s.targetColumns() {
@@ -82,7 +82,7 @@ func (s Step) targetNotNullSQL(row string) string {
 	return strings.Join(parts, " AND ")
 }
 
-// repeatsColumn tells whether a link names a column of its table twice.
+// repeatsColumn reports whether a link names a column of its target table twice.
 func (s Step) repeatsColumn() bool {
 	to := s.targetColumns()
 	slices.Sort(to)
@@ -109,8 +109,8 @@ func isLinked(step Step, row, to Row) bool {
 	return true
 }
 
-// TargetColumns returns the link's columns in the table to which it leads.
+// TargetColumns returns the columns of the table to which the link leads.
 func (s Step) TargetColumns() []string { return s.targetColumns() }
 
-// StartColumns returns the link's columns in the row at which it starts.
+// StartColumns returns the columns of the row at which the link starts.
 func (s Step) StartColumns() []string { return s.fromColumns() }

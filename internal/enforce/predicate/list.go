@@ -3,21 +3,22 @@ package predicate
 import "encoding/json"
 
 // List is a column that holds a list of ids. A value that is NULL or no well-formed list counts as a list of one
-// unknown id. An element that is NULL or no string counts as an unknown id, too. Nobody can consent for an unknown id.
+// unknown id. An element that is NULL or no string also counts as an unknown id. Nobody can consent for an unknown id.
 type List struct {
 	Column    string
 	Form      GrantForm
-	NeedsCast bool // the column is varchar[] or integer[], and so must be cast
+	NeedsCast bool // the column is varchar[] or integer[], which SQL must cast
 }
 
-// The functions that read a list of ids from JSON. They return NULL for a value that is no array; in a text, for one
-// that is no array of scalars.
+// The names of the SQL functions that read a list of ids from JSON. They return NULL for a value that is no array;
+// JSONIDs also does for an array with elements that are no scalars.
 const (
 	JSONIDs  = SignedSchema + ".json_ids"
 	JSONBIDs = SignedSchema + ".jsonb_ids"
 )
 
-// arraySQL returns the expression of the list as an array of the form's elements; it is NULL if the value is no list.
+// arraySQL returns the SQL expression of the list as an array of the form's element type. It is NULL if the value is no
+// list.
 func (l List) arraySQL(row string) string {
 	c := columnSQL(row, l.Column)
 	switch l.Form {
@@ -32,16 +33,16 @@ func (l List) arraySQL(row string) string {
 	return c
 }
 
-// ArraySQL returns the expression of a row's list as an array; it is NULL if the value is no list.
+// ArraySQL returns the SQL expression of the list in a row as an array. It is NULL if the value is no list.
 func (l List) ArraySQL(row string) string { return l.arraySQL(row) }
 
-// elementsSQL returns a FROM item of one column with the elements. It has one NULL if the value is no list.
+// elementsSQL returns a FROM item with one column, the list's elements. If the value is no list, it returns one NULL.
 func (l List) elementsSQL(row, alias string) string {
 	return "pg_catalog.unnest(COALESCE(" + l.arraySQL(row) + ", ARRAY[NULL]::" + l.Form.elementType() + "[])) AS " +
 		alias + " (id)"
 }
 
-// idsOf returns the elements of the list in a row; nil stands for an element that is not a text. ok is false if the row
+// idsOf returns the elements of the list in a row in memory. A nil element is NULL or no string. ok is false if the row
 // has no list.
 func (l List) idsOf(row Row) ([]*string, bool) {
 	value, ok := row[l.Column]
@@ -70,7 +71,7 @@ func (l List) idsOf(row Row) ([]*string, bool) {
 	return out, true
 }
 
-// oneOfSQL returns the condition that a value is an element of the list.
+// oneOfSQL returns the SQL condition that a value is an element of the list.
 func (l List) oneOfSQL(value, row string) string {
 	return value + " OPERATOR(pg_catalog.=) ANY (" + l.arraySQL(row) + ")"
 }

@@ -9,45 +9,45 @@ import (
 )
 
 // LiveAttribute is an attribute whose value no credential gives: the database computes it for each statement. It has
-// one of three sources. With Setting, the session itself claims a value in a setting, which counts only if the other
-// fields confirm it. With Column and without Setting, the value is looked up. With Expr, it is an expression over other
+// one of three sources. With Setting, the session claims a value in a setting, which counts only if the other fields
+// confirm it. With Column and without Setting, the value is looked up. With Expr, it is an expression over other
 // attributes.
 //
-// The attribute has no value if the source has none, or if the value is malformed, not confirmed or ambiguous.
-// Computing it never raises an error, since row policies read it.
+// The attribute has no value if its source has none, or if the value is malformed, not confirmed or ambiguous.
+// Computing the value never raises an error, since row policies need it.
 type LiveAttribute struct {
 	Name     string
-	Type     string // the qualified name of the type, which is no list
-	Optional bool   // rules treat the attribute as optional: it may have no value
+	Type     string // the qualified name of the type; lists are not possible
+	Optional bool   // rules treat the attribute as optional, as it may have no value
 
 	Setting       string      // the setting in which the session claims the value
-	MustEqual     []Attribute // the claim must equal the value, or an element, of one of these attributes
+	MustEqual     []Attribute // the claim must equal the value, or a list's element, of one of these attributes
 	AllowedValues []string    // the values that may be claimed
 
-	// For a claim, Column must have it in a row that meets Rows, in which the attribute [ClaimedValue] stands for the
-	// claim. For a look-up, the value is the Column of the only row that meets Rows.
+	// A claim counts only if a row that meets Rows has the claimed value in Column; in Rows, the attribute [ClaimedValue]
+	// means the claim. For a look-up, the value is the Column of the only row that meets Rows.
 	Table  *catalog.Relation
 	Column string
 	Rows   Node
 
 	Expr Expr
-	Kind Kind // the kind of Expr; the values of a condition are the texts true and false
+	Kind Kind // the kind of Expr; the values of kind Bool are the texts true and false
 }
 
-// ClaimedValue is the reserved name of an attribute. In Live.Rows it stands for the value that the session claims.
+// ClaimedValue is the reserved name of an attribute. In LiveAttribute.Rows it means the value that the session claims.
 const ClaimedValue = ""
 
-// LiveFunction is the function that computes live attributes: live(name, claims, settings). The claims are fields of a
-// seal, as name=value. The settings are name=value with the names of attributes; NULL stands for the settings of the
-// session itself.
+// LiveFunction is the name of the SQL function live(name, claims, settings), which computes live attributes. The
+// argument claims has the session's attributes as fields of a seal, name=value. The argument settings has the claimed
+// values, in the form name=value with the names of attributes; NULL means the session's own settings.
 const LiveFunction = OwnSchema + ".live"
 
-// liveBlockLabel is the label of the function's block. It qualifies the function's variables, so that no column hides
-// them.
+// liveBlockLabel is the label of the PL/pgSQL block in the function. It qualifies the function's variables, so that a
+// column of the same name cannot hide them.
 const liveBlockLabel = "pgconsent_live"
 
-// Node returns a predicate that reads the tables from which the attribute is computed, for [LookupTables] and the
-// functions like it.
+// Node returns a predicate that reads the tables from which the attribute is computed. [LookupTables] and similar
+// functions find the tables in it.
 func (l LiveAttribute) Node() Node {
 	switch {
 	case l.Table != nil:
@@ -59,7 +59,7 @@ func (l LiveAttribute) Node() Node {
 	}
 }
 
-// NeededAttributes returns the attributes from which a live attribute is computed, sorted.
+// NeededAttributes returns the names of the attributes from which a live attribute is computed, sorted.
 func (l LiveAttribute) NeededAttributes() []string {
 	found := usedAttributes(l.Node())
 	for _, a := range l.MustEqual {
@@ -69,7 +69,7 @@ func (l LiveAttribute) NeededAttributes() []string {
 	return sortedKeys(found)
 }
 
-// IsFromOneRow tells whether the value always comes from at most one row, whatever rows are added to the tables.
+// IsFromOneRow reports whether at most one row can have the value, whatever rows are inserted into the table.
 func (l LiveAttribute) IsFromOneRow() bool {
 	if l.Table == nil || l.Setting != "" {
 		return true
@@ -83,8 +83,8 @@ func (l LiveAttribute) IsFromOneRow() bool {
 	return len(key) == 0 && len(l.Table.PrimaryKey) > 0
 }
 
-// LiveFunctionBody returns the body of [LiveFunction] in PL/pgSQL. The attributes must be in an order in which none
-// needs a later one.
+// LiveFunctionBody returns the body of [LiveFunction] in PL/pgSQL. In lives, an attribute must come after all
+// attributes that it is computed from.
 func LiveFunctionBody(lives []LiveAttribute) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<<%s>>\nDECLARE\n", liveBlockLabel)
@@ -120,7 +120,7 @@ func LiveFunctionBody(lives []LiveAttribute) string {
 
 const liveFunctionName = "live" // the function's name, which qualifies its parameters
 
-// withDependents returns the named attribute and the attributes that are computed from it.
+// withDependents returns this attribute's name and the names of the attributes that are computed from it.
 func withDependents(name string, lives []LiveAttribute) []string {
 	out := map[string]bool{name: true}
 	for _, l := range lives {
@@ -139,7 +139,7 @@ func textArray(values []string) string {
 	return "ARRAY[" + strings.Join(out, ", ") + "]::pg_catalog.text[]"
 }
 
-// replaceByVariables replaces attributes in a SQL expression by the variables of the function.
+// replaceByVariables replaces each attribute in an SQL expression by the variable of the function that has its value.
 func replaceByVariables(sql string) string {
 	return replaceAttributes(sql, func(name string) string {
 		if name == ClaimedValue {
@@ -201,7 +201,7 @@ func (l LiveAttribute) sql() string {
 	return b.String()
 }
 
-// MaxClaimBytes is the largest length of a claimed text, in bytes.
+// MaxClaimBytes is how many bytes a claimed text may have.
 const MaxClaimBytes = 1024
 
 var integerBounds = map[string]string{
@@ -209,7 +209,7 @@ var integerBounds = map[string]string{
 	"pg_catalog.int8": "-9223372036854775808 AND 9223372036854775807",
 }
 
-// claimConditionSQL returns the condition under which a claim counts.
+// claimConditionSQL returns the SQL condition under which a claimed value counts.
 func (l LiveAttribute) claimConditionSQL() string {
 	if l.Table != nil {
 		w := predicateWriter{forRowPolicy: true, sublinks: probeForm, prefix: "r"}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// WithLiveAttributes returns the world with the values of live attributes, as the reference model computes them, for a
-// session that claims these values. The claims are by the names of attributes.
+// WithLiveAttributes returns the world with the values of live attributes, as the reference model computes them. claims
+// has the values that the session claims, by the names of attributes.
 func (w World) WithLiveAttributes(lives []LiveAttribute, claims map[string]string) World {
 	w.Attributes = maps.Clone(w.Attributes)
 	for _, l := range lives {
@@ -85,7 +85,8 @@ func (l LiveAttribute) isConfirmed(claim string, w World) bool {
 	return slices.Contains(l.AllowedValues, claim)
 }
 
-// formatValue returns a value as a text in the attribute's type.
+// formatValue returns a value as text, in the attribute's type. It returns false for NULL and for a value that does not
+// fit.
 func (l LiveAttribute) formatValue(v evalValue) (string, bool) {
 	switch {
 	case !v.notNull:

@@ -12,19 +12,19 @@ import (
 
 // The schemas of pgconsent's objects that predicates use.
 const (
-	OwnSchema    = "pgconsent"        // the schema of keys and lookup views, on which agents have no USAGE
-	SignedSchema = "pgconsent_signed" // the schema of signed views, and of functions that a rewritten statement may name
-	// the schema of the views that agents read in place of relations on which they have no right
+	OwnSchema    = "pgconsent"        // the schema of seal keys and lookup views; agents have no USAGE on it
+	SignedSchema = "pgconsent_signed" // the schema of signed views, and of functions that rewritten statements may call
+	// the schema of the views that agents read in place of tables on which they have no rights
 	RowsSchema = "pgconsent_rows"
 )
 
-// LookupTable is a table that a predicate reads besides the table of its own row, with the columns that it reads.
+// LookupTable is a table that a predicate reads in addition to the row's own table, with the columns that it reads.
 type LookupTable struct {
 	Relation *catalog.Relation
 	Columns  []string // the names of the columns, sorted
 }
 
-// LookupTables returns the tables that a predicate reads besides the table of its own row, sorted by name.
+// LookupTables returns the tables that a predicate reads in addition to the row's own table, sorted by name.
 func LookupTables(node Node) []LookupTable {
 	columns := map[catalog.Name]map[string]bool{}
 	relations := map[catalog.Name]*catalog.Relation{}
@@ -47,7 +47,7 @@ func LookupTables(node Node) []LookupTable {
 			if row != nil && len(n.Steps) > 0 {
 				add(row, n.Steps[0].fromColumns()...)
 			}
-			if n.Materialized != nil { // the role reader computes the materialized answers
+			if n.Materialized != nil { // the reader role computes the stored answers
 				add(n.Materialized.Relation, n.Materialized.Relation.PrimaryKey...)
 			}
 			for i, step := range n.Steps {
@@ -121,8 +121,8 @@ func LookupTables(node Node) []LookupTable {
 	return out
 }
 
-// TablesThatShowWhenEmpty returns the tables that make rows show while they are empty. If the lookup view of such a
-// table is empty, the predicate calls pgconsent.empty_…() to check that the table is. Sorted by name.
+// TablesThatShowWhenEmpty returns the tables that make rows visible while they are empty, sorted by name. If the lookup
+// view of such a table has no rows, the predicate calls pgconsent.empty_…() to check that the table itself has none.
 func TablesThatShowWhenEmpty(node Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
 	walkNodes(node, nil, func(node Node, _ *catalog.Relation) {
@@ -143,8 +143,8 @@ func TablesThatShowWhenEmpty(node Node) []*catalog.Relation {
 	return out
 }
 
-// walkNodes calls visit for node and all predicates inside it. The argument row is the lookup table whose row a node is
-// about, nil for the outer row.
+// walkNodes calls visit for node and for all predicates in it. row is the lookup table whose row a predicate is about;
+// nil means the outer row.
 func walkNodes(node Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 	visit(node, row)
 	switch n := node.(type) {
@@ -206,11 +206,11 @@ func columnsOf(node Node) []string {
 	}
 }
 
-// AttributesOf returns the attributes that n uses at any depth, including optional ones, sorted.
+// AttributesOf returns the names of all attributes that n uses, including optional ones, sorted.
 func AttributesOf(n Node) []string { return sortedKeys(usedAttributes(n)) }
 
-// attributesThatHide returns the attributes without which the SQL of a node shows no row, since a comparison with NULL
-// is not true.
+// attributesThatHide returns the attributes that the SQL need not test for presence: if one is missing, a comparison
+// with NULL hides every row.
 func attributesThatHide(node Node) []string {
 	switch n := node.(type) {
 	case Own:
@@ -228,33 +228,33 @@ func attributesThatHide(node Node) []string {
 	}
 }
 
-// LookupView returns the name of the view that policies read in place of a table. It belongs to the reader role, so
-// that the agent's own row security does not apply inside.
+// LookupView returns the name of the view that row policies read in place of a table. The view belongs to the reader
+// role, so the agent's own row security does not apply in it.
 func LookupView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: OwnSchema, Name: objectName("h_", table)}
 }
 
-// SignedLookupView returns the name of the view that signed statements read in place of a lookup table. It raises an
-// error unless the statement is signed.
+// SignedLookupView returns the name of the view that signed statements read in place of a lookup table. The view raises
+// an error unless the statement is signed.
 func SignedLookupView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: SignedSchema, Name: objectName("", table)}
 }
 
 // RowView returns the name of the view that agents read in place of a table with hidden or masked columns. The table's
-// row security applies in it.
+// row security applies to it.
 func RowView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("", table)}
 }
 
-// FilteredRowView returns the name of the row view that also contains the predicate. It is the second enforcement layer
-// for a table whose predicate reads hidden columns, so that the predicate cannot be put into an agent's text.
+// FilteredRowView returns the name of a row view that also contains the predicate. The view is the second enforcement
+// layer if the predicate reads hidden columns: then the rewriter cannot put the predicate into an agent's text.
 func FilteredRowView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("filtered_", table)}
 }
 
-// KeyedView returns the name of a row view that also has the columns which exist by key only. Agents have no right on
-// the view. They call a function with the same name, which returns the rows with the given keys. filtered says that the
-// view contains the predicate, like a [FilteredRowView].
+// KeyedView returns the name of a row view that also has the columns which agents may read only by key. Agents have no
+// right on the view. They call a function with the same name, which returns the rows with the given keys. filtered says
+// that the view contains the predicate, like a [FilteredRowView].
 func KeyedView(table catalog.Name, filtered bool) catalog.Name {
 	if filtered {
 		return catalog.Name{Schema: RowsSchema, Name: objectName("filtered_key_", table)}
@@ -262,46 +262,47 @@ func KeyedView(table catalog.Name, filtered bool) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("key_", table)}
 }
 
-// EmptyFunction returns the name of the function that tells whether a link table has no rows at all.
+// EmptyFunction returns the name of the function that reports whether a link table has no rows at all.
 func EmptyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: OwnSchema, Name: objectName("empty_", table)}
 }
 
-// ChangeStampFunction returns the name of the trigger function that sets the stamped columns of a table.
+// ChangeStampFunction returns the name of the trigger function that sets the columns of a table's new rows whose values
+// the policy prescribes.
 func ChangeStampFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: OwnSchema, Name: objectName("stamp_", table)}
 }
 
-// PrivacyFunction returns the name of the trigger function that records to whom the rows of a table give access, and
+// PrivacyFunction returns the name of the trigger function that records whom changed rows of a table give access, and
 // from whom they withdraw it.
 func PrivacyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: OwnSchema, Name: objectName("privacy_", table)}
 }
 
-// CopyView returns the name of the view, without rows, to which COPY FROM writes in place of a table: row security
-// would refuse the table itself.
+// CopyView returns the name of a view without rows. COPY FROM writes to this view in place of a table with row
+// security, to which PostgreSQL does not allow COPY FROM.
 func CopyView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("in_", table)}
 }
 
-// CopyFunction returns the name of the trigger function that inserts the rows copied to the view, as the role that
-// copies.
+// CopyFunction returns the name of the trigger function that inserts rows copied to the CopyView into the table, with
+// the rights of the role that copies.
 func CopyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: OwnSchema, Name: objectName("copy_", table)}
 }
 
-// GroupView returns the name of the view that signed aggregates read in place of a table: it has the visible rows, and
-// rows that count only in groups. It raises an error unless the statement is signed.
+// GroupView returns the name of the view that signed aggregates read in place of a table. The view has the visible
+// rows, and rows that agents may only count in groups. It raises an error unless the statement is signed.
 func GroupView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: SignedSchema, Name: objectName("group_", table)}
 }
 
-// reservedPrefixes are the prefixes of the names of other views: in a schema with such a name, a view's plain name
-// would be ambiguous.
+// reservedPrefixes are names that, as the name of a table's schema, would make a view's name without a hash ambiguous:
+// they are also prefixes of other views.
 var reservedPrefixes = map[string]bool{"visible": true, "group": true, "filtered": true, "in": true, "key": true}
 
-// objectName makes a name from a prefix and a table's name. It is unique to the table, and fits within the 63 bytes of
-// an identifier.
+// objectName makes a name from a prefix and a table's name. The name is unique for the table and the prefix, and fits
+// within the 63 bytes of an identifier.
 func objectName(prefix string, table catalog.Name) string {
 	name := prefix + table.Schema + "_" + table.Name
 	if len(name) <= 50 && !strings.Contains(table.Schema, "_") && !reservedPrefixes[table.Schema] {

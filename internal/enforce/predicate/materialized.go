@@ -9,20 +9,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Materialized says that the answer of a Consent is stored beside the rows of a table: the time until which everybody
-// has agreed. While the stored answers are not complete, row policies read the subjects themselves. Injected texts and
-// signed views always read the subjects.
+// Materialized says that a table of pgconsent stores the answer of a Consent for each row: the time until which all
+// subjects have agreed. While the stored answers are incomplete, row policies read the subjects themselves. Injected
+// texts and signed views always read the subjects.
 type Materialized struct {
-	Relation *catalog.Relation // the table of the rows, which has a primary key
+	Relation *catalog.Relation // the table whose rows the answers are for; it has a primary key
 }
 
-// MaterializedTable returns the name of the table with the stored answers. For each row of a table, it has the time
-// until which the consent is valid: -infinity if somebody refuses, infinity if nobody's consent expires.
+// MaterializedTable returns the name of the table with the stored answers. For each row it has the time until which the
+// consent is valid: -infinity if somebody refuses, infinity if no consent expires.
 func (n Consent) MaterializedTable() catalog.Name {
 	return catalog.Name{Schema: OwnSchema, Name: "materialized_" + n.MaterializedName()}
 }
 
-// MaterializedName returns a name for a materialized consent that is unique to its condition.
+// MaterializedName returns a name for a materialized consent that is unique to its table and condition.
 func (n Consent) MaterializedName() string {
 	relation := n.Materialized.Relation
 	n.Materialized = nil
@@ -30,11 +30,13 @@ func (n Consent) MaterializedName() string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// MaterializedReady is the SQL function that takes a MaterializedName and tells whether predicates may read the stored
-// answers. They may if the answers are complete, and this transaction has changed nothing on which they depend.
+// MaterializedReady is the name of the SQL function that takes a MaterializedName and reports whether predicates may
+// read the stored answers. They may if the answers are complete and this transaction has changed nothing that the
+// answers depend on.
 const MaterializedReady = OwnSchema + ".materialized_ready"
 
-// storedOrLiveSQL writes an expression that reads the stored answer if it is complete, and otherwise evaluates live.
+// storedOrLiveSQL writes an SQL expression that reads the stored answers if they are ready, and otherwise evaluates the
+// condition live.
 func (w *predicateWriter) storedOrLiveSQL(n Consent, row, live string) string {
 	if n.Materialized == nil || !w.forRowPolicy || w.sublinks == existsForm {
 		return live
@@ -70,7 +72,7 @@ func (w *predicateWriter) storedOrLiveSQL(n Consent, row, live string) string {
 		live + " END"
 }
 
-// subjectAgreesSQL returns the condition on a subject's row under which the subject agrees.
+// subjectAgreesSQL returns the SQL condition on a subject's row that the subject agrees.
 func (w *predicateWriter) subjectAgreesSQL(n Consent, subject string) string {
 	statusCondition := statusSQL(columnSQL(subject, n.StatusColumn), n.AgreedStatus)
 	if n.StatusType != "" {
@@ -97,7 +99,7 @@ func MaterializedConsents(n Node) []Consent {
 	return out
 }
 
-// isLaterThan tells whether a moment is later than the time of the statement; "infinity" is later than any time.
+// isLaterThan reports whether a moment is later than the time of the statement; "infinity" is later than any time.
 func isLaterThan(moment string, now time.Time) bool {
 	if moment == "infinity" {
 		return true

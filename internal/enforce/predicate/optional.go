@@ -2,10 +2,10 @@ package predicate
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// A rule does not require an optional attribute: if it is missing, a comparison with it is NULL, and a grant ignores
-// it. Under Not, NULL could make a row show, so there a condition that needs the attribute hides the row.
+// A rule does not require an optional attribute: if the attribute is missing, a comparison with it is NULL, and a grant
+// ignores it. Under Not, NULL could make a row visible, so there a condition that needs the attribute hides the row.
 
-// usedAttributes returns the attributes that a predicate uses at any depth, including optional ones.
+// usedAttributes returns all attributes that a predicate uses, including optional ones.
 func usedAttributes(n Node) map[string]bool {
 	out := map[string]bool{}
 	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {
@@ -29,7 +29,7 @@ func requiredAttributes(n Node) map[string]bool {
 	return out
 }
 
-// attributesOf returns the attributes that a node without parts uses.
+// attributesOf returns the attributes that a node uses itself, not in its parts.
 func attributesOf(node Node) []Attribute {
 	switch n := node.(type) {
 	case Own:
@@ -58,7 +58,8 @@ func attributesOf(node Node) []Attribute {
 	}
 }
 
-// orMissingSQL makes a condition under Not true if an optional attribute of n is missing.
+// orMissingSQL makes a condition inside a Not true if an optional attribute of n is missing, so that the Not hides the
+// row.
 func orMissingSQL(n Node, condition string) string {
 	for _, a := range attributesOf(n) {
 		if a.Optional {

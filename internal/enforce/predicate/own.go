@@ -7,28 +7,29 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Own shows a row whose column equals an attribute of the session, or one of the attribute's elements if it is a list.
+// Own shows a row whose column equals an attribute of the session, or one of its elements if the attribute is a list.
 type Own struct {
 	Column    string
 	Attribute string
-	// the qualified type in which the attribute is compared: pg_catalog.uuid, pg_catalog.text[], or pg_catalog.bpchar for
-	// a text that is compared with a char(n)
+	// Type is the qualified type in which the attribute is compared: pg_catalog.uuid, pg_catalog.text[], or
+	// pg_catalog.bpchar for a text that is compared with a char(n).
 	Type         string
-	ComparesText bool // the column is an enum, whose text is compared
+	ComparesText bool // the column is an enum, which is compared as text
 	Optional     bool // the session may lack the attribute
 }
 
-// Tenant shows a row that its Own shows, or whose column has the value that all tenants share.
+// Tenant shows a row that its Own shows, or whose column has a value that all tenants share.
 type Tenant struct {
 	Own
-	SharedValue string // the shared value, in the attribute's type; "": there is none
+	SharedValue string // the shared value as text; "": there is none
 	SharedNull  bool   // NULL is a shared value: rows without a tenant belong to everybody
 }
 
 func (Own) node()    {}
 func (Tenant) node() {}
 
-// comparedColumnSQL returns the row's side of the comparison: the column itself, so that an index on it can be used.
+// comparedColumnSQL returns the row's side of the comparison. It is the column itself where possible, so that
+// PostgreSQL can use an index on it.
 func (n Own) comparedColumnSQL(row string) string {
 	if n.ComparesText {
 		return columnSQL(row, n.Column) + "::pg_catalog.text"
@@ -36,8 +37,8 @@ func (n Own) comparedColumnSQL(row string) string {
 	return columnSQL(row, n.Column)
 }
 
-// nullForNullSQL makes the comparison of a NULL with a list NULL: with an empty list it would be false, and Not would
-// show the row.
+// nullForNullSQL makes the comparison of a NULL column with a list NULL. With an empty list PostgreSQL would return
+// false, and a Not would show the row.
 func (n Own) nullForNullSQL(row, comparison string, negated bool) string {
 	if negated && isListType(n.Type) {
 		return "CASE WHEN " + columnSQL(row, n.Column) + " IS NOT NULL THEN " + comparison + " END"
@@ -97,10 +98,10 @@ func (n Tenant) evalTenant(row Row, w World) truth {
 	return n.Own.evalOwn(row, w)
 }
 
-// isListType tells whether an attribute's type is a list.
+// isListType reports whether an attribute's type is a list.
 func isListType(sqlType string) bool { return strings.HasSuffix(sqlType, "[]") }
 
-// nonNullElements returns the elements of a list's value that are not NULL; none if the value is no list.
+// nonNullElements returns the elements of a list that are not NULL. It returns none if the value is no list.
 func nonNullElements(value string) []string {
 	parsed, _ := ParseArray(value)
 	var out []string

@@ -1,17 +1,18 @@
-// Package predicate is the predicate tree: the one description of who may see a row. Both enforcement layers, row
-// security and rewriting, are made from it.
+// Package predicate has the predicate tree: the one description of who may see a row. Both enforcement layers, row
+// security and rewriting, are generated from it.
 //
-// [RowPolicySQL] writes it as the expression of a row security policy, and [InjectedCondition] as the text put into an
-// agent's statement. [Eval] evaluates it over rows in memory: it is the reference model with which tests compare the
-// two SQL forms. All three agree on every row.
+// [RowPolicySQL] writes the tree as the expression of a row security policy, and [InjectedCondition] as text that the
+// rewriter puts into an agent's statement. [Eval] evaluates the tree over rows in memory: it is the reference model
+// with which tests compare the two SQL forms. All three give the same result for every row.
 //
-// A row shows only where the tree is true. In SQL's three-valued logic every construct is written so that NULL, a
-// dangling link or a missing attribute hides the row: comparisons that hide a row are `(x = y) IS NOT TRUE`, links are
-// outer joins, and the expression of a policy first tests that each attribute it uses is present. Every relation,
+// A row is visible only if the tree is true. In SQL's three-valued logic every construct is written so that NULL, a
+// dangling link or a missing attribute hides the row. Comparisons that hide a row are `(x = y) IS NOT TRUE`, and links
+// are outer joins. The expression of a policy first tests that each attribute it needs is present. Every relation,
 // function, operator and type in the SQL is qualified, so that its meaning does not depend on a search path.
 //
-// A predicate cannot know whether a lookup view shows all rows of its table. Where the view of a link table shows no
-// row at all, policies check whether the table is empty. Doctor checks that no foreign policy hides a part of it.
+// A predicate cannot know whether a lookup view shows all rows of its table. If the view of a link table shows no row
+// at all, row policies check whether the table is empty. pgconsent doctor checks that no foreign policy hides a part of
+// the table.
 package predicate
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -28,48 +29,48 @@ type All []Node
 // Any shows a row that at least one of its parts shows. An empty Any shows no row.
 type Any []Node
 
-// Status shows a row whose column, as text, is the given word.
+// Status shows a row whose column, as text, equals Value.
 type Status struct {
 	Column string
 	Value  string
-	// the column's type if it is boolean, or an enum in the table's schema, which everybody who reads the table may name;
-	// "": any other type
+	// ColumnType is the column's type if this is boolean, or an enum in the table's schema, whose name everybody who reads
+	// the table may use. "": any other type.
 	ColumnType string
 }
 
-// Consent shows a row if every row that is reached by following the steps has the status. A row from which the first
-// step leads nowhere shows, unless Required is set. If a later step leads nowhere, the row is hidden.
+// Consent shows a row if all rows to which the steps lead have the status AgreedStatus. If the first step leads
+// nowhere, the row is visible, unless FirstRequired is set. If a later step leads nowhere, the row is hidden.
 type Consent struct {
 	Steps         []Step
-	FirstRequired bool // the first step is a reference to one row, which must exist
+	FirstRequired bool // the first step must lead to a row
 	StatusColumn  string
 	AgreedStatus  string
-	StatusType    string // the type of the status column, like ColumnType of [Status]
-	// the subject's column with the time at which the consent ends, if it is not NULL; "": there is no such column
+	StatusType    string // the type of StatusColumn, like ColumnType of [Status]
+	// ExpiryColumn is the subject's column with the time at which the consent ends; NULL means never. "": there is no such
+	// column.
 	ExpiryColumn string
-	Materialized *Materialized // how the answer is stored beside the row; nil: it is not stored
+	Materialized *Materialized // where the answer is stored; nil: it is not stored
 }
 
-// Step leads from a row to the rows of Relation whose Column equals the From column of that row. And has further pairs
-// of columns that must be equal.
+// Step leads from a row to the rows of Relation whose Column equals the FromColumn of that row. MorePairs are further
+// pairs of columns that must be equal.
 type Step struct {
 	Relation   *catalog.Relation
 	Column     string
 	FromColumn string
-	MorePairs  []ColumnPair // the further pairs, for a key of several columns
+	MorePairs  []ColumnPair // further pairs, for a key of several columns
 }
 
-// ColumnPair is a column of the table to which a link leads, and the column that it equals in the row where the link
-// starts.
+// ColumnPair is a column of the table to which a link leads, and the column of the link's first row that it must equal.
 type ColumnPair struct{ Column, FromColumn string }
 
-// Visible shows a row if the row of Relation to which it refers shows by that relation's own predicate.
+// Visible shows a row if it refers to a row of Relation that meets Rows, that relation's own predicate.
 type Visible struct {
 	Relation   *catalog.Relation
 	Column     string       // the column of the table to which the link leads
-	FromColumn string       // the column of the row that refers
+	FromColumn string       // the column of the row from which the link leads
 	MorePairs  []ColumnPair // further pairs, for a key of several columns
-	Rows       Node         // the predicate of Relation's rows
+	Rows       Node         // the predicate for rows of Relation
 }
 
 func (Open) node()    {}

@@ -8,34 +8,36 @@ import (
 )
 
 // RecordedConsent shows a row if each of its subjects has consented by a record. The subjects are ids: the elements of
-// a list in the row, the id in a column of the row, or the ids in a column of the rows to which steps lead. A NULL
-// counts as a subject who cannot consent. A row without subjects shows.
+// a list in the row, the id in a column of the row, or the ids in a column of the rows to which Steps lead. A NULL
+// counts as a subject who cannot consent. A row without subjects is visible.
 type RecordedConsent struct {
-	Steps         []Step // the steps to the rows with the subjects; none: the subjects are in the row itself
-	FirstRequired bool   // the first step is a reference to one row, which must exist
+	Steps         []Step // steps to the rows with the subjects; none: the subjects are in the row itself
+	FirstRequired bool   // the first step must lead to a row
 
-	Subject string // the column with a single subject; "": Subjects is set
-	// the column with several subjects. Its Form also says the type of a single subject's id: text, uuid or integer
+	Subject string // the column with a single subject; "": Subjects has the column
+	// Subjects is the column with several subjects. Its Form is also the type of a single subject's id: text, uuid or
+	// integer.
 	Subjects List
 
-	ExceptCallers []Grantee // attributes with the session's own ids: a subject who is the caller needs no record
+	ExceptCallers []Grantee // attributes with the caller's own ids: a subject who is the caller needs no record
 	Record        Record
 }
 
-// Record says which rows of a table count as the consent of a subject: the rows whose Grantor is the subject, or a
+// Record says which rows of a table count as a subject's consent: rows in whose GrantorColumn is the subject, or a
 // guardian of the subject.
 type Record struct {
 	Relation       *catalog.Relation
 	GrantorColumn  string
-	MatchedColumns []ColumnPair // further columns of the record, with the columns of the row that they equal
-	Guardians      *Guardians   // the table of guardians; nil: only subjects themselves consent
-	Scope          *Scope       // says which rows a record is about; nil: it is about every row that it matches
-	// the grantee of the record. Its Column has one id, of Form text, uuid or integer. Its Grantees are empty if Element
-	// is set.
+	MatchedColumns []ColumnPair // further columns of the record, each with the column of the row that it must equal
+	Guardians      *Guardians   // the table of guardians; nil: only subjects themselves can consent
+	Scope          *Scope       // which rows a record is about; nil: every row that it matches
+	// Grantee says to whom a record gives consent. Its Column has one id, of Form text, uuid or integer. Its Grantees are
+	// empty if ElementColumn is set.
 	Grantee Grant
-	// the column of the record that must equal the element, if the elements of a list are checked; "": they are not
+	// If the rule checks the elements of a list, ElementColumn is the column of the record that must equal the element.
+	// "": it does not.
 	ElementColumn string
-	Rows          Node // the conditions on the record's own columns; nil: none
+	Rows          Node // a condition on the record's own columns; nil: none
 }
 
 // Guardians is the table that says who may consent for a subject.
@@ -43,21 +45,21 @@ type Guardians struct {
 	Relation                      *catalog.Relation
 	SubjectColumn, GuardianColumn string
 	MatchedColumns                []ColumnPair
-	Rows                          Node // conditions on the columns of the table; nil: none
+	Rows                          Node // a condition on the columns of the table; nil: none
 }
 
-// Scope is the column of a record with a word that says which rows the record is about: rows that have this word in one
-// of the named columns.
+// Scope says which rows a record is about. A column of the record has a word, and the record is about the rows that
+// have this word in one of WordColumns or ListColumns.
 type Scope struct {
 	Column       string
-	WordColumns  []string // the columns of the row that hold a single word
-	ListColumns  []List   // the columns of the row that hold a list of words
-	EveryRowWord string   // the word that means every row; "": there is none
+	WordColumns  []string // columns of the row with a single word
+	ListColumns  []List   // columns of the row with a list of words
+	EveryRowWord string   // a word that means every row; "": there is none
 }
 
 func (RecordedConsent) node() {}
 
-// idForm returns the form of the subjects' ids, which also holds for a single subject.
+// idForm returns the form of the subjects' ids, also if the row has a single subject.
 func (n RecordedConsent) idForm() GrantForm { return n.Subjects.Form }
 
 // fromColumns returns the columns of the row that the node reads.
@@ -85,7 +87,7 @@ func (n RecordedConsent) fromColumns() []string {
 	return out
 }
 
-// subjectColumn returns the column with the ids of subjects.
+// subjectColumn returns the name of the column with the ids of subjects.
 func (n RecordedConsent) subjectColumn() string {
 	if n.Subject != "" {
 		return n.Subject
@@ -93,7 +95,7 @@ func (n RecordedConsent) subjectColumn() string {
 	return n.Subjects.Column
 }
 
-// stepColumns returns the columns of the i-th step's rows that the next step reads.
+// stepColumns returns the columns that step i+1, or the list of subjects, needs of the rows to which step i leads.
 func (n RecordedConsent) stepColumns(i int) []string {
 	if i+1 < len(n.Steps) {
 		return n.Steps[i+1].fromColumns()
@@ -101,7 +103,7 @@ func (n RecordedConsent) stepColumns(i int) []string {
 	return []string{n.subjectColumn()}
 }
 
-// ownColumns returns the columns of the record that are read, without the columns that Rows reads.
+// ownColumns returns the columns of the record that the node reads, without those that only Rows reads.
 func (r Record) ownColumns() []string {
 	out := []string{r.GrantorColumn}
 	for _, p := range r.MatchedColumns {
@@ -127,14 +129,14 @@ func (g Guardians) columns() []string {
 	return out
 }
 
-// hasSingleSubject tells whether the only subject is in a column of the row and has no guardians: then the records can
-// be compared with that column directly.
+// hasSingleSubject reports whether the only subject is in a column of the row and has no guardians. Then SQL can
+// compare that column with the records directly.
 func (n RecordedConsent) hasSingleSubject() bool {
 	return n.Subject != "" && len(n.Steps) == 0 && n.Record.Relation != nil && n.Record.Guardians == nil &&
 		n.Record.ElementColumn == ""
 }
 
-// orCallerSQL adds to the condition that a subject who is the caller needs no record.
+// orCallerSQL extends a condition: it is also true if the subject is the caller, who needs no record.
 func (w *predicateWriter) orCallerSQL(n RecordedConsent, row, agreed string) string {
 	if len(n.ExceptCallers) == 0 {
 		return agreed
@@ -142,14 +144,14 @@ func (w *predicateWriter) orCallerSQL(n RecordedConsent, row, agreed string) str
 	return "(" + oneOfSQL(columnSQL(row, n.Subject), n.ownIDsSQL()) + " OR " + agreed + ")"
 }
 
-// ownIDsSQL returns the array of the session's own ids.
+// ownIDsSQL returns the SQL expression of the caller's own ids as an array.
 func (n RecordedConsent) ownIDsSQL() string {
 	return Grant{Form: n.idForm(), Grantees: n.ExceptCallers}.idArraySQL() + "::" + n.idForm().elementType() + "[]"
 }
 
-// recordedConsentSQL writes a Recorded node as a probe: for each subject of a row, records are looked up by their
-// grantor. For lists, links and guardians there is no other form. A record is compared with the element of the list as
-// well as with the row, and a list is no table that could be joined.
+// recordedConsentSQL writes a RecordedConsent in the probe form: for each subject of a row, records are looked up by
+// their grantor. There is no other form for lists, links and guardians: a record must match the row and also the list's
+// element, and PostgreSQL cannot join a list.
 func (w *predicateWriter) recordedConsentSQL(n RecordedConsent, row string) string {
 	if n.subjectColumn() == "" || n.Record.Relation == nil {
 		return w.hidesAllSQL()
@@ -163,8 +165,8 @@ func (w *predicateWriter) recordedConsentSQL(n RecordedConsent, row string) stri
 	})
 }
 
-// noSubjectSQL writes the condition that no subject of a row refuses. The function refuses returns the conditions for a
-// subject's id.
+// noSubjectSQL writes the condition that no subject of a row refuses. The function refuses returns the conditions under
+// which the subject with this id does.
 func (w *predicateWriter) noSubjectSQL(n RecordedConsent, row string, refuses func(id string) []string) string {
 	outer := w.sublinks
 	w.sublinks = probeForm
@@ -212,7 +214,7 @@ func (w *predicateWriter) noSubjectSQL(n RecordedConsent, row string, refuses fu
 	return "(" + strings.Join(parts, " AND ") + ")"
 }
 
-// noGuardianAgreesSQL writes the condition that no guardian of a subject has agreed.
+// noGuardianAgreesSQL writes the condition that no guardian of the subject has agreed by a record.
 func (w *predicateWriter) noGuardianAgreesSQL(n RecordedConsent, row, id string) string {
 	g := n.Record.Guardians
 	guardian, record := w.newAlias(), w.newAlias()
@@ -227,7 +229,7 @@ func (w *predicateWriter) noGuardianAgreesSQL(n RecordedConsent, row, id string)
 		" WHERE " + strings.Join(conditions, " AND ") + offsetZeroEnd
 }
 
-// subjectsSQL returns a FROM item that lists the ids of the subjects of a row.
+// subjectsSQL returns a FROM item with the ids of the subjects of a row.
 func (n RecordedConsent) subjectsSQL(row, alias string) string {
 	if n.Subject != "" {
 		return "(SELECT " + columnSQL(row, n.Subject) + " AS id) AS " + alias
@@ -235,7 +237,7 @@ func (n RecordedConsent) subjectsSQL(row, alias string) string {
 	return n.Subjects.elementsSQL(row, alias)
 }
 
-// recordSQL returns a query that finds a grantor's records about the row.
+// recordSQL returns a query that finds the records of a grantor that are about the row.
 func (w *predicateWriter) recordSQL(n Record, row, grantor string) string {
 	if n.ElementColumn != "" && w.element == "" {
 		return "SELECT 1 WHERE false"
@@ -246,7 +248,7 @@ func (w *predicateWriter) recordSQL(n Record, row, grantor string) string {
 	return "SELECT 1 FROM " + w.lookupName(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
 
-// recordConditions returns the conditions on a record, without the condition on its grantor.
+// recordConditions returns the conditions that a record must meet, except the condition on its grantor.
 func (w *predicateWriter) recordConditions(n Record, r, row string) []string {
 	var where []string
 	if s := n.Scope; s != nil {
@@ -298,7 +300,7 @@ func everySubjectAgreed(n RecordedConsent, row Row, w World) bool {
 	return allSubjectsAgree(n, row, w, func(id string) bool { return n.Record.hasAgreed(id, row, w) })
 }
 
-// allSubjectsAgree tells whether each subject of a row agrees, not counting the caller.
+// allSubjectsAgree reports whether each subject of a row agrees or is the caller.
 func allSubjectsAgree(n RecordedConsent, row Row, w World, agrees func(id string) bool) bool {
 	reached := []Row{row}
 	for i, step := range n.Steps {
@@ -338,7 +340,7 @@ func allSubjectsAgree(n RecordedConsent, row Row, w World, agrees func(id string
 	return true
 }
 
-// callerIDs returns the session's ids: the values of these attributes.
+// callerIDs returns the caller's ids, which are the values of these attributes.
 func callerIDs(attributes []Grantee, w World) []string {
 	var out []string
 	for _, g := range attributes {
@@ -351,7 +353,7 @@ func callerIDs(attributes []Grantee, w World) []string {
 	return out
 }
 
-// hasAgreed tells whether a subject, or a guardian of the subject, has agreed.
+// hasAgreed reports whether the subject, or a guardian of the subject, has agreed by a record.
 func (n Record) hasAgreed(subject string, row Row, w World) bool {
 	grantors := []string{subject}
 	if g := n.Guardians; g != nil {
@@ -371,7 +373,7 @@ func (n Record) hasAgreed(subject string, row Row, w World) bool {
 	})
 }
 
-// includesCaller tells whether the id in a column is the caller's, or the word for everybody.
+// includesCaller reports whether the id in a record's column is the caller's, or the word for everybody.
 func (n Grant) includesCaller(record Row, w World) bool {
 	if len(n.Grantees) == 0 {
 		return true

@@ -8,16 +8,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Reference shows a row whose foreign key has a NULL, or refers to a row of Relation that shows by that relation's own
-// predicate. New rows must meet it: a reference to a hidden row and to one that does not exist fail in the same way.
+// Reference shows a row whose foreign key has a NULL, or refers to a row of Relation that meets that relation's own
+// predicate. New rows must meet this: so a reference to a hidden row and one to a missing row fail in the same way.
 type Reference struct {
 	Relation    *catalog.Relation
-	Columns     []string // the columns of Relation that the foreign key names
-	FromColumns []string // the columns of the row, in the order of Columns
-	Rows        Node     // the predicate of Relation's rows
+	Columns     []string // columns of Relation that the foreign key names
+	FromColumns []string // columns of the row, in the order of Columns
+	Rows        Node     // the predicate for rows of Relation
 
-	// RowBefore leads from a changed row to the same row before the statement: a key that did not change tells nothing,
-	// whatever it refers to. If it has no relation, there is no row before.
+	// RowBefore leads from a changed row to the same row as it was before the statement. If the statement did not change
+	// the key, any target is allowed, since nothing is revealed. If RowBefore has no Relation, there is no row before.
 	RowBefore Step
 }
 
@@ -75,8 +75,7 @@ func isReferenceShown(n Reference, row Row, w World) bool {
 	})
 }
 
-// RowColumns returns the columns of the row itself that a node reads, sorted. known is false if the node may read any
-// column.
+// RowColumns returns the row's own columns that a node reads, sorted. known is false if the node may read any column.
 func RowColumns(node Node) (columns []string, known bool) {
 	found := map[string]bool{}
 	known = true
@@ -123,7 +122,7 @@ func RowColumns(node Node) (columns []string, known bool) {
 	return sortedKeys(found), known
 }
 
-// Implies tells whether a condition contains all parts of another condition.
+// Implies reports whether n has all the conjuncts of other.
 func Implies(n, other Node) bool {
 	parts := Conjuncts(n)
 	return !slices.ContainsFunc(Conjuncts(other), func(required Node) bool {
@@ -131,7 +130,7 @@ func Implies(n, other Node) bool {
 	})
 }
 
-// Conjuncts returns the parts that must all be true, including nested parts.
+// Conjuncts returns the parts of n that must all be true, also those of a nested All.
 func Conjuncts(n Node) []Node {
 	all, ok := n.(All)
 	if !ok || len(all) == 0 {

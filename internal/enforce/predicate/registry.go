@@ -13,8 +13,8 @@ import (
 // subject, grantee and scope.
 var CurrentConsents = catalog.Name{Schema: OwnSchema, Name: "consent_current"}
 
-// registryTable describes the table as the base migrations make it. It is in no snapshot, since agents and policies
-// cannot name it.
+// registryTable describes the table CurrentConsents as the base migrations create it. The table is in no snapshot,
+// since agents and policies cannot name it.
 var registryTable = &catalog.Relation{
 	Name: CurrentConsents, Kind: catalog.Table, PrimaryKey: []string{"subject", "grantee", "scope"},
 	Columns: []catalog.Column{
@@ -31,51 +31,52 @@ var registryTable = &catalog.Relation{
 	},
 }
 
-// RegistryRelation describes the columns of [CurrentConsents] that rules read.
+// RegistryRelation returns a description of [CurrentConsents], with the columns that rules read.
 func RegistryRelation() *catalog.Relation { return registryTable }
 
-// The streams of the registry that rules distinguish.
+// The streams of the consent registry that rules distinguish.
 const (
 	Temporary = "TEMPORARY"
 	Partnered = "PARTNERED"
 	Anonymous = "ANONYMOUS"
 )
 
-// RegistryConsent shows a row if each of its subjects consents by the registry. A record must be given and not expired,
-// and be about this row, this caller and the requested categories and purposes; and no record about them may be a
-// refusal.
+// RegistryConsent shows a row if each of its subjects consents by the consent registry. A consenting record is given,
+// not expired, and about this row, this caller and the requested categories and purposes. No other record about this
+// row and caller may be a refusal.
 type RegistryConsent struct {
-	Subjects RecordedConsent // the subjects, and the session's own ids; its field Record stays empty
+	Subjects RecordedConsent // the subjects, and the caller's own ids; the field Record stays empty
 
-	Categories, Purposes []string // the words that a record must list, all of them
-	// attributes with the session's categories: they must list each of Categories; if Categories is empty, the record must
-	// list them
+	Categories, Purposes []string // all words that a record must list
+	// SessionCategories are attributes with the session's categories, which must include all of Categories. If Categories
+	// is empty, the record must list the session's categories. SessionPurposes and Purposes work in the same way.
 	SessionCategories []Grantee
 	SessionPurposes   []Grantee
-	Streams           []string  // the streams whose rows show; nil: every stream whose rows show one by one
-	Grantees          []Grantee // the grantees whose consents count, besides consents to everybody
-	Tables            []string  // the names of the row's table as scopes write them: table:NAME
-	KeyColumn         string    // the column with the row's key, which scopes write as row:NAME:KEY
-	Contexts          []Grantee // attributes with the session's contexts, which scopes may name
-	// the column with the row's time; "": no record ends for older rows only, and no row decays
+	Streams           []string  // the streams whose rows are visible; nil: every stream whose rows are visible one by one
+	Grantees          []Grantee // attributes with grantees: consents to these and to everybody count
+	Tables            []string  // names of the row's table in scopes: table:NAME
+	KeyColumn         string    // the column with the row's key in scopes: row:NAME:KEY
+	Contexts          []Grantee // attributes with the session's contexts, which scopes can name
+	// DataTimeColumn is the column with the row's time. "": a record counts for rows of every age, and no row decays.
 	DataTimeColumn string
-	// a row from before the beginning of a countdown shows during the first Days full days of the countdown; 0: it does
-	// not show
+	// DecayDays is for rows older than the beginning of a countdown: such a row is visible during the first DecayDays full
+	// days of the countdown. 0: it is hidden.
 	DecayDays      int
-	CountsInGroups bool // the node says which rows count in groups, and not which show by themselves
+	CountsInGroups bool // the node says which rows count in groups, not which rows are visible one by one
 }
 
-// NeverDecays is a number of days so large that nothing decays.
+// NeverDecays is a value of DecayDays so large that no row decays.
 const NeverDecays = 1 << 20
 
 func (RegistryConsent) node() {}
 
-// hasSingleSubject tells whether the subject is in a column of the row, and must consent whoever the caller is.
+// hasSingleSubject reports whether the only subject is in a column of the row and must consent even if the subject is
+// the caller.
 func (n RegistryConsent) hasSingleSubject() bool {
 	return n.Subjects.Subject != "" && len(n.Subjects.Steps) == 0 && len(n.Subjects.ExceptCallers) == 0
 }
 
-// dependsOnSubjectOnly tells whether the conditions on a record depend only on its subject and the session, and on no
+// dependsOnSubjectOnly reports whether the conditions on a record depend only on its subject and the session, and on no
 // other column of the row.
 func (n RegistryConsent) dependsOnSubjectOnly() bool {
 	return n.hasSingleSubject() && n.KeyColumn == "" && n.DataTimeColumn == ""
@@ -101,14 +102,14 @@ func registryColumns() []string {
 	return out
 }
 
-// subjectText returns the SQL of an id in the registry's form. It has an explicit collation, so that the registry's
-// index serves whatever the column's own collation is.
+// subjectText returns the SQL that converts an id to the registry's form, text. It has an explicit collation, so that
+// PostgreSQL can use the registry's index whatever collation the column has.
 func subjectText(id string) string {
 	return `(` + id + `::pg_catalog.text COLLATE pg_catalog."default")`
 }
 
-// registryConsentSQL writes a Registered node as a probe: for each subject of a row, the subject's records are looked
-// up.
+// registryConsentSQL writes a RegistryConsent in the probe form: for each subject of a row, the subject's records are
+// looked up.
 func (w *predicateWriter) registryConsentSQL(n RegistryConsent, row string) string {
 	if n.Subjects.subjectColumn() == "" {
 		return w.hidesAllSQL()
@@ -121,7 +122,7 @@ func (w *predicateWriter) registryConsentSQL(n RegistryConsent, row string) stri
 	})
 }
 
-// consentsSQL returns a query that finds the records by which a subject consents.
+// consentsSQL returns a query that finds the records by which the subject with this id consents.
 func (w *predicateWriter) consentsSQL(n RegistryConsent, row, id string) string {
 	r := w.newAlias()
 	where := append([]string{equalSQL(columnSQL(r, "subject"), subjectText(id))}, w.consentConditions(n, r, row)...)
@@ -141,11 +142,11 @@ func (w *predicateWriter) consentsSQL(n RegistryConsent, row, id string) string 
 	return "SELECT 1 FROM " + w.lookupName(registryTable) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
 
-// refusingStates are the states of records that refuse: by the subject or by the controller. An expired record does not
-// refuse.
+// refusingStates are the states of records in which the subject or the controller has refused. An expired record does
+// not refuse.
 var refusingStates = []string{"refused", "withdrawn", "revoked"}
 
-// recordConcernsRowConditions returns the conditions that a record is about the row and the caller.
+// recordConcernsRowConditions returns the SQL conditions that the record r is about the row and the caller.
 func (n RegistryConsent) recordConcernsRowConditions(r, row string) []string {
 	out := []string{oneOfSQL(columnSQL(r, "grantee"),
 		Grant{Grantees: n.Grantees, EverybodyWord: "*"}.idArraySQL()+"::pg_catalog.text[]")}
@@ -173,8 +174,8 @@ func (n RegistryConsent) recordConcernsRowConditions(r, row string) []string {
 	return append(out, "("+strings.Join(scopes, " OR ")+")")
 }
 
-// consentConditions returns the conditions that a record about the row is a consent to the requested categories and
-// purposes.
+// consentConditions returns the SQL conditions that the record r is about the row and consents to the requested
+// categories and purposes.
 func (w *predicateWriter) consentConditions(n RegistryConsent, r, row string) []string {
 	out := append(n.recordConcernsRowConditions(r, row), equalSQL(columnSQL(r, "state"), "'given'::pg_catalog.text"),
 		"("+columnSQL(r, "expires_at")+" IS NULL OR "+columnSQL(r, "expires_at")+
@@ -204,9 +205,9 @@ func (w *predicateWriter) consentConditions(n RegistryConsent, r, row string) []
 			" OR "+counted+")")
 }
 
-// runningCountdownSQL returns the condition that a row is older than the running countdown, and fewer full days have
-// passed. The days are subtracted from the clock: adding them to a time in the far future could raise an error. Days
-// are 24 hours, in every time zone.
+// runningCountdownSQL returns the SQL condition that the row is older than the beginning of the running countdown, and
+// that fewer than DecayDays full days of the countdown have passed. It subtracts the days from the clock: adding them
+// to a time in the far future could raise an error. A day is 24 hours in every time zone.
 func (n RegistryConsent) runningCountdownSQL(r, since string) string {
 	out := since + " OPERATOR(pg_catalog.<) " + columnSQL(r, "decay_from")
 	if n.DecayDays >= NeverDecays {
@@ -216,7 +217,7 @@ func (n RegistryConsent) runningCountdownSQL(r, since string) string {
 		":00:00'::pg_catalog.interval OPERATOR(pg_catalog.<) " + columnSQL(r, "decay_from") + ")"
 }
 
-// stoppedCountdownSQL returns the same condition for a countdown that was stopped.
+// stoppedCountdownSQL returns the same condition as runningCountdownSQL for a countdown that was stopped.
 func (n RegistryConsent) stoppedCountdownSQL(r, since string) string {
 	return "(" + since + " OPERATOR(pg_catalog.<) " + columnSQL(r, "decayed_before") + " AND COALESCE(" +
 		columnSQL(r, "decayed_days") + ", 0) OPERATOR(pg_catalog.<) " + strconv.Itoa(n.DecayDays) + ")"
@@ -224,8 +225,8 @@ func (n RegistryConsent) stoppedCountdownSQL(r, since string) string {
 
 func (n RegistryConsent) mayDecay() bool { return n.DataTimeColumn != "" && n.DecayDays > 0 }
 
-// streamCondition returns the condition that rows of the record's stream show; a record without a stream counts as
-// well.
+// streamCondition returns the SQL condition that rows in the record's stream are visible. Rows of a record without a
+// stream are visible unless Streams is set.
 func (n RegistryConsent) streamCondition(r, row string) string {
 	stream := columnSQL(r, "stream")
 	var out []string
@@ -244,8 +245,8 @@ func (n RegistryConsent) streamCondition(r, row string) string {
 	return "(" + strings.Join(out, " OR ") + ")"
 }
 
-// categoryCondition returns the condition that the record lists categories. While rows decay, the categories count that
-// the record listed when the countdown began.
+// categoryCondition returns the SQL condition that the record lists the requested categories. For rows that are
+// decaying, these are the categories that the record listed when the countdown began.
 func (n RegistryConsent) categoryCondition(r, row string, inList listCondition) string {
 	listed := inList(columnSQL(r, "categories"))
 	if !n.mayDecay() {
@@ -264,12 +265,12 @@ func (n RegistryConsent) categoryCondition(r, row string, inList listCondition) 
 	return "(" + listed + " OR (" + keptAtCountdown + " AND " + n.runningCountdownSQL(r, since) + "))"
 }
 
-// listCondition writes the condition that a list covers the requested words. A consent to a node in the tree of
+// listCondition writes the SQL condition that a list covers the requested words. A consent to a node in the tree of
 // categories, or of purposes, covers all nodes below it.
 type listCondition func(list string) string
 
-// requestConditions returns the conditions that a list of the record covers the requested words, and that the session's
-// attributes list them.
+// requestConditions returns the SQL conditions that the record covers the requested words, and that the session's
+// attributes list them. has writes the condition on the record.
 func (w *predicateWriter) requestConditions(words []string, session []Grantee, has func(listCondition) string) []string {
 	var out []string
 	sessionWordsSQL := Grant{Grantees: session}.idArraySQL() + "::pg_catalog.text[]"
@@ -293,7 +294,7 @@ func (w *predicateWriter) requestConditions(words []string, session []Grantee, h
 	return out
 }
 
-// withAncestors returns a node of a tree and its ancestors, as for research/medical also research.
+// withAncestors returns a node of a tree and its ancestors: for research/medical, also research.
 func withAncestors(path string) []string {
 	out := []string{path}
 	for i := strings.LastIndexByte(path, '/'); i >= 0; i = strings.LastIndexByte(path, '/') {
@@ -308,7 +309,7 @@ func listCoversWord(list []string, word string) bool {
 	return slices.ContainsFunc(withAncestors(word), func(p string) bool { return slices.Contains(list, p) })
 }
 
-// consentingSubjectsSQL returns a query of all subjects who consent, for a node of which dependsOnSubjectOnly holds.
+// consentingSubjectsSQL returns a query of all subjects who consent, for a node for which dependsOnSubjectOnly is true.
 func (w *predicateWriter) consentingSubjectsSQL(n RegistryConsent) string {
 	r := w.newAlias()
 	where := w.consentConditions(n, r, "")
@@ -325,7 +326,7 @@ func (w *predicateWriter) consentingSubjectsSQL(n RegistryConsent) string {
 		strings.Join(where, " AND ")
 }
 
-// subjectConsents evaluates a Registered node in memory for one subject; see [Eval].
+// subjectConsents evaluates a RegistryConsent over rows in memory for one subject; see [Eval].
 func (n RegistryConsent) subjectConsents(subject string, row Row, w World) bool {
 	records := w.Tables[CurrentConsents]
 	return slices.ContainsFunc(records, func(r Row) bool {
@@ -378,7 +379,7 @@ func (n RegistryConsent) isConsentingRecord(r, row Row, w World) bool {
 		return false
 	}
 	older, counting := before("decay_from")
-	passed := false // true once the running countdown has lasted for Days full days
+	passed := false // true if the running countdown has lasted for DecayDays full days
 	if counting && older && n.DecayDays < NeverDecays {
 		passed = w.Now.Sub(parseValue(r["decay_from"], TimestampTZ).time) >= time.Duration(n.DecayDays)*24*time.Hour
 	}
@@ -430,7 +431,7 @@ func coversRequested(words []string, session []Grantee, w World, has func([]stri
 	case len(words) == 0 && len(session) == 0:
 		return true
 	case len(words) == 0:
-		for _, g := range session { // a NULL is contained in no list
+		for _, g := range session { // no list contains a NULL
 			value, ok := w.Attributes[g.Attribute]
 			if !ok && !g.IsList {
 				return false
@@ -445,7 +446,7 @@ func coversRequested(words []string, session []Grantee, w World, has func([]stri
 		!slices.ContainsFunc(words, func(word string) bool { return !listCoversWord(sessionWords, word) }))
 }
 
-// everySubjectConsents evaluates a Registered node in memory: every subject of the row must consent.
+// everySubjectConsents evaluates a RegistryConsent over rows in memory: every subject of the row must consent.
 func everySubjectConsents(n RegistryConsent, row Row, w World) bool {
 	if n.Subjects.subjectColumn() == "" {
 		return false

@@ -7,16 +7,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// RowPolicySQL returns n as the USING expression of a policy on rel. The row is named by the table's own name. Where
-// possible, sublinks have two forms of the same meaning, and pgconsent_signed.use_hash() chooses one as the statement
-// is planned: see [writer.sublinkSQL].
+// RowPolicySQL returns n as the USING expression of a row policy on rel, in which the row has the table's own name.
+// Where possible, sublinks have two forms of the same meaning. pgconsent_signed.use_hash() chooses one of them when
+// PostgreSQL plans the statement, see [predicateWriter.sublinkSQL].
 //
-// The expression never raises an error, since an error inside a policy would tell that a row exists. Where no row can
-// show without an attribute, the expression has no separate test for the attribute.
+// The expression never raises an error, since an error in a policy would reveal that a row exists. If the condition
+// hides every row without an attribute, the expression does not test separately that the attribute is present.
 func RowPolicySQL(n Node, rel *catalog.Relation) string { return policySQL(n, rel, choiceForm) }
 
-// CheckSQL returns n as the WITH CHECK expression of a policy on rel. Its sublinks are probes, for the few rows that a
-// statement writes.
+// CheckSQL returns n as the WITH CHECK expression of a row policy on rel. Its sublinks have the probe form, since a
+// statement usually writes few rows.
 func CheckSQL(n Node, rel *catalog.Relation) string { return policySQL(n, rel, probeForm) }
 
 func policySQL(node Node, rel *catalog.Relation, sublinks sublinkForm) string {
@@ -39,13 +39,13 @@ func policySQL(node Node, rel *catalog.Relation, sublinks sublinkForm) string {
 	return strings.Join(parts, " AND ")
 }
 
-// InjectedCondition returns n as a condition on the row that a statement calls alias. It reads the signed lookup views,
-// which raise an error unless the whole text is signed; needsSignature tells whether it names one. For a table without
-// a rule it is "true".
+// InjectedCondition returns n as a condition on the row that a statement calls alias. The condition reads the signed
+// lookup views, which raise an error unless the whole text is signed; needsSignature says that it names one. For a
+// table without a rule the condition is "true".
 //
-// The condition repeats that of row security, so it must not count twice in the planner's estimates. With a few doubled
-// predicates the planner expects one row and joins in nested loops. It expects a CASE that IS NOT NULL to be true for
-// nearly all rows. The sublinks inside stay probes, and run for the rows that row security lets through.
+// The condition repeats that of row security, so it must not reduce the planner's estimates a second time. After a few
+// repeated predicates the planner would expect one row and join in nested loops. It expects a CASE that IS NOT NULL to
+// be true for nearly all rows. The sublinks in it have the probe form, and run only for rows that row security shows.
 func InjectedCondition(n Node, alias string) (sql string, needsSignature bool) {
 	if _, open := n.(Open); open {
 		return "true", false
@@ -55,8 +55,9 @@ func InjectedCondition(n Node, alias string) (sql string, needsSignature bool) {
 	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.namesSignedView
 }
 
-// attributesToGuard returns the attributes without which a predicate might show a row, so that the SQL must test their
-// presence. In a conjunction, an Own without its attribute hides the row by itself.
+// attributesToGuard returns the attributes without which the SQL of a predicate might show a row, so that the SQL must
+// test their presence. An Own without its attribute hides the row by itself, if nothing else in the predicate can show
+// the row.
 func attributesToGuard(n Node) map[string]bool {
 	all := requiredAttributes(n)
 	for _, a := range attributesThatHide(n) {
@@ -73,12 +74,12 @@ func guardConditions(attributes map[string]bool) []string {
 	return out
 }
 
-// attrSQL returns the expression of an attribute's value as text, which PostgreSQL reads once for a statement.
+// attrSQL returns the SQL expression of an attribute's value as text, which PostgreSQL evaluates once for a statement.
 func attrSQL(name string) string { return "(SELECT " + attrText(name) + ")" }
 
 func attrText(name string) string { return "pgconsent_signed.attr(" + catalog.QuoteLiteral(name) + ")" }
 
-// aliasPrefixFor returns a prefix for aliases that cannot capture the outer row's name.
+// aliasPrefixFor returns a prefix for aliases that can never equal the outer row's name.
 func aliasPrefixFor(outer string) string {
 	prefix := "r"
 	for strings.HasPrefix(outer, prefix) {
@@ -92,21 +93,21 @@ type predicateWriter struct {
 	forRowPolicy    bool
 	readsTables     bool              // the SQL reads the tables themselves, not lookup views
 	sublinks        sublinkForm       // the form of sublinks
-	row             *catalog.Relation // the table of the outer row; set if form is choiceForm
+	row             *catalog.Relation // the table of the outer row; set if sublinks is choiceForm
 	prefix          string
 	aliasCount      int
 	namesSignedView bool
-	negated         bool   // true inside a Not: the written condition must be true unless it is certainly false
-	element         string // the SQL of the element that is judged, if a rule judges the elements of a list
+	negated         bool   // true inside a Not: the SQL must be true unless the condition is certainly false
+	element         string // for rules about the elements of a list: the SQL of the element
 }
 
-// newAlias returns a new alias for a relation of the text.
+// newAlias returns a new alias for a relation in the SQL.
 func (w *predicateWriter) newAlias() string {
 	w.aliasCount++
 	return w.prefix + strconv.Itoa(w.aliasCount)
 }
 
-// lookupName returns the name of the relation that is read for a table which the predicate needs besides its own.
+// lookupName returns the name of the view, or table, that the SQL reads for a lookup table.
 func (w *predicateWriter) lookupName(r *catalog.Relation) string {
 	if w.readsTables {
 		return r.Name.SQL()
@@ -118,11 +119,11 @@ func (w *predicateWriter) lookupName(r *catalog.Relation) string {
 	return SignedLookupView(r.Name).SQL()
 }
 
-// offsetZeroEnd is the end of a sublink. OFFSET 0 keeps the planner from turning the sublink into a join or a hash, so
-// that it stays a probe.
+// offsetZeroEnd is the end of a sublink in the probe form. OFFSET 0 keeps PostgreSQL from turning the sublink into a
+// join or a hash.
 const offsetZeroEnd = " OFFSET 0)"
 
-// nodeSQL returns the expression of a node, which can be an operand of AND and OR. An unknown node shows no row.
+// nodeSQL returns the SQL expression of a node, which may be an operand of AND and OR. An unknown node shows no row.
 func (w *predicateWriter) nodeSQL(node Node, row string) string {
 	switch n := node.(type) {
 	case Open:
@@ -206,7 +207,7 @@ func (w *predicateWriter) attributeConditionSQL(n Node, condition string) string
 	return condition
 }
 
-// hidesAllSQL returns the condition that hides every row, even inside a Not.
+// hidesAllSQL returns a condition that hides every row, also inside a Not.
 func (w *predicateWriter) hidesAllSQL() string { return strconv.FormatBool(w.negated) }
 
 func (w *predicateWriter) joinSQL(nodes []Node, row, operator string) string {
@@ -259,8 +260,9 @@ func (w *predicateWriter) noSubjectRefusesSQL(n Consent, row string) string {
 	return b.String()
 }
 
-// linkSQL writes a join with the rows to which a step leads, or with a row of NULLs. The inner OFFSET 0 makes it a
-// probe for each link: otherwise the planner reads the whole table of subjects for each row.
+// linkSQL writes a join with the rows to which a step leads, or with a row of NULLs if there are none. The inner OFFSET
+// 0 makes PostgreSQL look these rows up for each link. Otherwise it would read the whole table of subjects for each
+// row.
 func (w *predicateWriter) linkSQL(step Step, from, to string, columns []string) string {
 	condition := step.onSQL(to, from)
 	return " LEFT JOIN LATERAL (SELECT " + columnListSQL(to,
@@ -268,7 +270,8 @@ func (w *predicateWriter) linkSQL(step Step, from, to string, columns []string) 
 		" WHERE " + condition + " OFFSET 0) AS " + to + " ON true"
 }
 
-// stepColumns returns the columns of the i-th step's rows that the next step, or the condition on the subject, reads.
+// stepColumns returns the columns that step i+1, or the condition on the subject, needs of the rows to which step i
+// leads.
 func (n Consent) stepColumns(i int) []string {
 	if i+1 < len(n.Steps) {
 		return n.Steps[i+1].fromColumns()
@@ -283,15 +286,16 @@ func columnSQL(row, name string) string { return row + "." + catalog.QuoteIdent(
 
 func equalSQL(a, b string) string { return a + " OPERATOR(pg_catalog.=) " + b }
 
-// statusSQL writes the condition that a column has a status.
+// statusSQL writes the condition that a column, as text, has this value.
 func statusSQL(column, value string) string {
 	return "(" + equalSQL(column+"::pg_catalog.text", catalog.QuoteLiteral(value)+"::pg_catalog.text") + ")"
 }
 
-// statusHoldsSQL writes a condition that is true if the status is the word, and otherwise false or NULL. An enum and a
-// boolean are compared by value, since PostgreSQL has statistics of the column. It has none of the column's text, and
-// would expect one row in two hundred. The text of an enum is compared as well, since its values may be renamed; the
-// planner expects that part to be true. An agent's statement names no enum: agents may lack USAGE on its schema.
+// statusHoldsSQL writes a condition that is true if the status is this word, and otherwise false or NULL. An enum or a
+// boolean is compared by value, since PostgreSQL has statistics about the column. About the column's text it has none,
+// and would expect one row in two hundred. The text of an enum is compared as well, since its values may be renamed;
+// PostgreSQL expects that part to be true. The SQL in an agent's statement names no enum: agents may lack USAGE on its
+// schema.
 func (w *predicateWriter) statusHoldsSQL(column, value, typeName string) string {
 	switch text := statusSQL(column, value); {
 	case typeName == "boolean":

@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Keyring holds the keys of one database, in the order of their age. It is immutable.
+// Keyring holds the seal keys of one database, from the oldest to the newest. It is immutable.
 type Keyring struct{ keys []Key }
 
-// NewKeyring returns a keyring with these keys, of which the last one signs. It refuses an empty list, and keys that
-// are too short to be pgconsent's.
+// NewKeyring returns a keyring with these keys, of which the last one signs. It returns an error if there is no key, or
+// if a key is not 32 bytes long.
 func NewKeyring(keys []Key) (*Keyring, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("no seal key: run pgconsent migrate")
@@ -25,7 +25,7 @@ func NewKeyring(keys []Key) (*Keyring, error) {
 	return &Keyring{keys: append([]Key(nil), keys...)}, nil
 }
 
-// LoadKeyring reads the keys through a connection of the control role.
+// LoadKeyring reads the seal keys of the database that conn, a connection of the control role, is to.
 func LoadKeyring(ctx context.Context, conn *pgx.Conn) (*Keyring, error) {
 	rows, err := conn.Query(ctx, "SELECT kid, secret FROM pgconsent.seal_key() ORDER BY kid")
 	if err != nil {
@@ -45,5 +45,5 @@ func LoadKeyring(ctx context.Context, conn *pgx.Conn) (*Keyring, error) {
 // Len returns the number of keys.
 func (r *Keyring) Len() int { return len(r.keys) }
 
-// NewestKey returns the key that signs.
+// NewestKey returns the newest key, which signs.
 func (r *Keyring) NewestKey() Key { return r.keys[len(r.keys)-1] }

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// RepresentedUser says for whom a session acts. The session's own settings carry it, signed, so that it ends as
-// PostgreSQL ends a setting. That is with the transaction, with a savepoint that is rolled back, or with the session.
+// RepresentedUser says for which user a session acts. The proxy puts it, signed, into a setting of the session. So it
+// ends as PostgreSQL ends a setting: with the transaction, with the rollback to a savepoint, or with the session.
 //
 // It is written
 //
 //	v1|kid|session|expires|name=value|…#hmac
 //
-// where expires is in seconds of the epoch, or infinity, and hmac is as for a seal, over "act|" and the part before the
-// '#'. The database takes it only in the session whose seal names the same session.
+// where expires is in seconds since 1970, or infinity, and hmac is computed as for a seal, over "act|" and the part
+// before the '#'. The database accepts it only in a session whose seal has the same session id.
 type RepresentedUser struct {
 	Session string // id of the session for which the value was made, see Claims.RepresentingSession
-	// no transaction that begins later has the attributes; zero: it lasts as long as the session
+	// transactions that begin after Expires do not have the attributes; zero: they last as long as the session
 	Expires    time.Time
 	Attributes map[string]string // attributes that the user gives the session
 }
 
-// SealRepresentedUser returns the value of the setting with this content. Equal content gives an equal value. It is
-// secret and must never be logged.
+// SealRepresentedUser returns the signed value of the setting for this user. Equal users give equal values. The value
+// is secret and must never be logged.
 func (k Key) SealRepresentedUser(a RepresentedUser) string {
 	expires := "infinity"
 	if !a.Expires.IsZero() {
@@ -35,7 +35,7 @@ func (k Key) SealRepresentedUser(a RepresentedUser) string {
 	return payload + "#" + k.hmacHex("act|"+payload)
 }
 
-// ParseRepresentedUser reads a value that [Key.SealRepresentedUser] has made. It does not verify it.
+// ParseRepresentedUser parses a value that [Key.SealRepresentedUser] has made. It does not verify the signature.
 func ParseRepresentedUser(value string) (a RepresentedUser, ok bool) {
 	payload, _, ok := strings.Cut(value, "#")
 	fields := strings.Split(payload, "|")

@@ -1,17 +1,17 @@
-// Package seal makes seals and signatures. A seal is a setting that tells the database for whom a connection speaks. A
-// signature tells it that a statement's text is the proxy's own.
+// Package seal makes seals and signatures. A seal is the value of a setting. It tells the database which attributes and
+// rights a connection has. A signature tells the database that the proxy wrote a statement's text.
 //
-// Only a holder of the key can make a seal or a signature that the database accepts (functions attr, sealed and vetted
-// of schema pgconsent_signed). A seal is valid for one server process and for a short time. A signature is valid for
-// one text and one profile, and only under a valid seal of that profile made with the same key.
+// Only a holder of the key can make seals and signatures that the database accepts (functions attr, sealed and
+// text_is_signed of schema pgconsent_signed). A seal is valid for one server process and for a short time. A signature
+// is valid for one text and one profile, and only under a valid seal of that profile made with the same key.
 //
 // A seal is
 //
 //	v1|kid|nonce|pid|expires|profile|name=value|…#hmac
 //
-// where expires is in seconds of the epoch and hmac is HMAC-SHA256 in hex over "seal|" and the part before the '#'. A
-// signature is HMAC-SHA256 over "stmt|", the profile, "|" and the text, and is sent in a comment before the text. The
-// two prefixes keep a signature from being valid as a seal.
+// where expires is in seconds since 1970 and hmac is HMAC-SHA256 in hex over "seal|" and the part before the '#'. A
+// signature is HMAC-SHA256 over "stmt|", the profile, "|" and the text. The proxy sends it in a comment before the
+// text. Because of the two prefixes, a signature is never valid as a seal.
 package seal
 
 import (
@@ -29,19 +29,18 @@ const (
 	// Setting is the name of the session setting that holds the seal.
 	Setting = "pgconsent.seal"
 
-	// SealLifetime is how long a seal is valid. The database refuses a seal that says it is valid for more than twice as
-	// long.
+	// SealLifetime is how long a seal is valid. The database refuses a seal whose expiry is more than twice as far away.
 	SealLifetime = 60 * time.Second
 
 	// SignatureLen is the length of the comment that [Key.Sign] puts in front of a text, in bytes and characters.
 	SignatureLen = len(signatureStart) + 2*sha256.Size + len(signatureEnd)
 
 	formatVersion = "v1"
-	// the name of the field of a session that is alone, which has a dot, as no attribute's name has
+	// the field that says Claims.OwnProcess; its name has a dot, which no attribute's name has
 	ownProcessField = "pgconsent.alone"
-	// the name of the field for the session that may act for others, which has a dot, too
+	// the field with Claims.RepresentingSession; its name has a dot, too
 	representingSessionField = "pgconsent.acts"
-	// the name of the field for the catalog's version, which has a dot, too
+	// the field with Claims.Catalog; its name has a dot, too
 	catalogField   = "pgconsent.catalog"
 	signatureStart = "/*pgconsent:v1:"
 	signatureEnd   = "*/"
@@ -53,26 +52,25 @@ type Key struct {
 	Secret []byte
 }
 
-// Claims are the content of a seal. Their values are not checked here: the policy says which values an attribute may
-// have.
+// Claims are the content of a seal. This package does not check the attributes' values, which the policy restricts.
 type Claims struct {
 	Nonce      uint32
-	PID        uint32 // the id of the session's server process
+	PID        uint32 // process id of the session's server process
 	Expires    time.Time
 	Profile    string
 	Attributes map[string]string
-	// RepresentingSession names the session where it may act for others: an [RepresentedUser] of this session counts under
-	// the seal. "": it may not.
+	// RepresentingSession is the id of a session that may act for others: a [RepresentedUser] of this session is accepted
+	// under the seal. "": the session may not act for others.
 	RepresentingSession string
-	// OwnProcess tells that the server process serves no other session with the plans that it has made: plans that are
-	// kept may hold the verified seal.
+	// OwnProcess says that no other session uses the plans that this server process has made. So cached plans may contain
+	// the verified seal.
 	OwnProcess bool
-	// the version of the catalogs under which the session's statements are decided; "": it is left out, and the database
-	// does not compare it
+	// Catalog is the version of the catalogs for which the session's statements are decided. "": the seal has none, and
+	// the database does not compare it.
 	Catalog string
 }
 
-// Seal returns the seal with these claims, as the value of the setting. It is secret and must never be logged.
+// Seal returns the seal with these claims, as a value for [Setting]. The seal is secret and must never be logged.
 func (k Key) Seal(c Claims) string {
 	var b strings.Builder
 	b.WriteString(formatVersion)
@@ -96,15 +94,15 @@ func (k Key) Seal(c Claims) string {
 	if c.OwnProcess {
 		b.WriteString("|" + ownProcessField + "=1")
 	}
-	if c.Catalog != "" { // the last field, as current_catalog reads it
+	if c.Catalog != "" { // it must be the last field: the function current_catalog of the database reads it there
 		b.WriteString("|" + catalogField + "=" + escapeSeparators(c.Catalog))
 	}
 	payload := b.String()
 	return payload + "#" + k.hmacHex("seal|"+payload)
 }
 
-// AttributeFields returns the attributes in the form that they have in a seal, in order. Some functions of the database
-// take these fields from the control role in place of a seal.
+// AttributeFields returns attributes in the form that they have in a seal, ordered by name. Some functions of the
+// database take these fields from the control role in place of a seal.
 func AttributeFields(attributes map[string]string) []string {
 	out := []string{}
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
@@ -130,7 +128,7 @@ func (k Key) hmacHex(message string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// escapeSeparators replaces the characters in a value that would be read as separators of the seal.
+// escapeSeparators replaces the characters of a value that separate the parts of a seal.
 func escapeSeparators(value string) string { return separatorEscaper.Replace(value) }
 
 var separatorEscaper = strings.NewReplacer("%", "%25", "|", "%7C", "#", "%23", "=", "%3D")

@@ -4,9 +4,10 @@ import "time"
 
 // TransactionLimiter is a [Decider] that bounds how long a transaction may last.
 type TransactionLimiter interface {
-	// TransactionTimeout returns how long a transaction may last; 0: without limit. It is called when the session begins.
+	// TransactionTimeout returns how long a transaction may last; 0: without limit. The proxy calls it when the session
+	// begins.
 	TransactionTimeout() time.Duration
-	// TimeoutPassed is called when a transaction has lasted that long. It ends the session, may be called from any
-	// goroutine and does not wait for anything.
+	// TimeoutPassed ends the session. The proxy calls it when a transaction has lasted longer than TransactionTimeout. It
+	// may be called from any goroutine and does not wait for anything.
 	TimeoutPassed()
 }

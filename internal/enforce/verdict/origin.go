@@ -1,7 +1,8 @@
 package verdict
 
-// Origin is where a column of a result comes from, as RowDescription says it: the relation by its OID, and the number
-// of the column there. The zero Origin stands for a column that does not come from a relation, such as an expression.
+// Origin says from which column of which relation a column of a result comes, as RowDescription gives it: the OID of
+// the relation and the number of the column. The zero Origin is for a column that comes from no relation, such as an
+// expression.
 type Origin struct {
 	Relation uint32
 	Number   int16

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// PostgreSQL compiles a regular expression at the first row, and raises an error for one that it cannot parse or that
-// becomes too large. This is a subset of its grammar (re_syntax) that never fails. It has no back references and no
-// lookaround, which would also need a stack for each row. It has no options and no names of characters. What becomes
-// large when it is compiled is bounded. Other expressions are not accepted.
+// PostgreSQL compiles a regular expression when it reaches the first row. It raises an error if the expression cannot
+// be parsed or becomes too large. SafeRegularExpression accepts a subset of the grammar (re_syntax) for which
+// PostgreSQL never raises one. The subset has no back references and no lookaround, which would also need a stack for
+// each row. It has no options and no names of characters. Its size after compilation is bounded.
 const (
 	maxExpressionBytes = 200 // length of an expression
-	maxCopies          = 40  // number of copies of parts that braces repeat, counted over all braces
-	maxRepeats         = 12  // the number of quantifiers
+	maxCopies          = 40  // number of copies that braces make, counted over all braces
+	maxRepeats         = 12  // number of quantifiers
 	maxGroups          = 12
 	maxNestedGroups    = 4
 )
@@ -22,7 +22,7 @@ const (
 var classNames = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
 	"upper", "xdigit"}
 
-// SafeRegularExpression reports whether a text is in the safe subset of regular expressions above.
+// SafeRegularExpression reports whether PostgreSQL certainly raises no error for this regular expression.
 func SafeRegularExpression(text string) bool {
 	if len(text) > maxExpressionBytes || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return false
@@ -31,13 +31,13 @@ func SafeRegularExpression(text string) bool {
 	return x.branches(0) && x.rest == ""
 }
 
-// regexpParser parses the rest of a text.
+// regexpParser parses a regular expression; rest is the part that is not parsed yet.
 type regexpParser struct {
 	rest                    string
 	copies, repeats, groups int
 }
 
-// branches reads the alternatives that | divides, none of which may be empty, up to the end or a closing parenthesis.
+// branches parses alternatives separated by |, none of which may be empty, up to the end or a closing parenthesis.
 func (x *regexpParser) branches(nested int) bool {
 	for {
 		if !x.branch(nested) {
@@ -49,7 +49,7 @@ func (x *regexpParser) branches(nested int) bool {
 	}
 }
 
-// branch reads one alternative of an expression.
+// branch parses one alternative of an expression.
 func (x *regexpParser) branch(nested int) bool {
 	hasAtom := x.skipPrefix("^")
 	for x.rest != "" && x.rest[0] != '|' && x.rest[0] != ')' {
@@ -72,12 +72,12 @@ func (x *regexpParser) branch(nested int) bool {
 	return hasAtom
 }
 
-// boundary reads a sign for the beginning or the end of a word.
+// boundary parses an escape for the beginning or the end of a word.
 func (x *regexpParser) boundary() bool {
 	return x.skipPrefix(`\m`) || x.skipPrefix(`\M`) || x.skipPrefix(`\y`) || x.skipPrefix(`\Y`)
 }
 
-// atom reads one part of a branch, such as a character, a class or a group.
+// atom parses one part of an alternative: a character, a class or a group.
 func (x *regexpParser) atom(nested int) bool {
 	switch c := x.rest[0]; c {
 	case '(':
@@ -98,7 +98,7 @@ func (x *regexpParser) atom(nested int) bool {
 	}
 }
 
-// escape reads a class of characters, or a character that would mean something else without the backslash.
+// escape parses an escape: a class of characters, or a character that has another meaning without the backslash.
 func (x *regexpParser) escape() bool {
 	if len(x.rest) < 2 {
 		return false
@@ -114,7 +114,7 @@ func isPunctuation(c byte) bool {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// quantifier reads how often an atom may repeat. A group that contains a quantifier may only have ?.
+// quantifier parses the quantifier of an atom, if there is one. A group that contains a quantifier may only have ?.
 func (x *regexpParser) quantifier(group, repeats bool) bool {
 	switch {
 	case x.skipPrefix("?"):
@@ -130,11 +130,11 @@ func (x *regexpParser) quantifier(group, repeats bool) bool {
 		return true
 	}
 	x.repeats++
-	x.skipPrefix("?") // A question mark here asks for as few copies as possible.
+	x.skipPrefix("?") // A question mark after a quantifier makes it non-greedy.
 	return x.repeats <= maxRepeats
 }
 
-// repetition reads {3}, {3,} and {3,5}.
+// repetition parses {3}, {3,} and {3,5}.
 func (x *regexpParser) repetition() bool {
 	inside, rest, closed := strings.Cut(x.rest[1:], "}")
 	low, high, two := strings.Cut(inside, ",")
@@ -164,7 +164,8 @@ func parseSmallNumber(s string) (int, bool) {
 	return n, true
 }
 
-// bracket reads a list of characters in brackets: single ones, ranges among digits or letters of one case, and classes.
+// bracket parses a list of characters in brackets: single characters, ranges of digits or of letters of one case, and
+// classes.
 func (x *regexpParser) bracket() bool {
 	x.rest = x.rest[1:]
 	x.skipPrefix("^")
@@ -214,7 +215,7 @@ func isRange(from, to byte) bool {
 	return within('a', 'z') || within('A', 'Z') || within('0', '9')
 }
 
-// skipPrefix reads a prefix of the rest, and reports whether it was there.
+// skipPrefix consumes prefix if the rest begins with it, and reports whether it did.
 func (x *regexpParser) skipPrefix(prefix string) bool {
 	rest, ok := strings.CutPrefix(x.rest, prefix)
 	x.rest = rest

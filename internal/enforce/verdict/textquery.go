@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// to_tsquery parses a language of its own and raises an error for other texts. This is a subset of its grammar
-// (gettoken_query_standard of PostgreSQL's tsquery.c) that never fails. It has words of letters, digits and
-// underscores, as prefixes with :* behind them, joined by & | and <->, with ! in front, and in parentheses. Its tree is
-// no deeper than the number of operators.
+// to_tsquery parses a query language and raises an error for texts that are not in this language. SafeTextQuery accepts
+// a subset of its grammar (gettoken_query_standard of PostgreSQL's tsquery.c) for which it never raises one. The subset
+// has words of letters, digits and underscores, which :* may follow. They are joined by & | and <->, may have ! in
+// front, and may be in parentheses. The tree of a query is no deeper than its number of operators.
 const (
 	maxTextQueryBytes = 500 // length of a text query
 	maxOperators      = 40
 	maxTextWordBytes  = 200 // length of a word of a text query
 	maxParentheses    = 10  // depth of parentheses within each other
-	maxNots           = 10  // number of ! in a row: they wait on a stack of 32 places (STACKDEPTH)
+	maxNots           = 10  // number of ! in a row: PostgreSQL pushes them on a stack of 32 places (STACKDEPTH)
 )
 
-// SafeTextQuery reports whether a text is in the safe subset of text queries above.
+// SafeTextQuery reports whether to_tsquery certainly raises no error for this text.
 func SafeTextQuery(text string) bool {
 	if len(text) > maxTextQueryBytes || !utf8.ValidString(text) {
 		return false
@@ -27,13 +27,13 @@ func SafeTextQuery(text string) bool {
 	return q.operands(0) && q.rest == ""
 }
 
-// textQueryParser parses the rest of a text.
+// textQueryParser parses a text query; rest is the part that is not parsed yet.
 type textQueryParser struct {
 	rest      string
 	operators int
 }
 
-// operands reads the parts that operators join, up to the end or a closing parenthesis.
+// operands parses operands that operators join, up to the end of the text or a closing parenthesis.
 func (q *textQueryParser) operands(nested int) bool {
 	for {
 		for nots := 1; q.skip("!"); nots++ {
@@ -53,7 +53,7 @@ func (q *textQueryParser) operands(nested int) bool {
 	}
 }
 
-// operand reads a word, or a query in parentheses, with the ! before it.
+// operand parses a word, or a query in parentheses.
 func (q *textQueryParser) operand(nested int) bool {
 	if q.skip("(") {
 		return nested < maxParentheses && q.operands(nested+1) && q.skip(")")
@@ -76,7 +76,7 @@ func (q *textQueryParser) operand(nested int) bool {
 	return true
 }
 
-// skip reads a given text, and spaces around it.
+// skip consumes prefix, and spaces around it, if the rest begins with it.
 func (q *textQueryParser) skip(prefix string) bool {
 	q.skipSpaces()
 	rest, ok := strings.CutPrefix(q.rest, prefix)
@@ -87,5 +87,5 @@ func (q *textQueryParser) skip(prefix string) bool {
 	return ok
 }
 
-// skipSpaces skips spaces.
+// skipSpaces consumes spaces.
 func (q *textQueryParser) skipSpaces() { q.rest = strings.TrimLeft(q.rest, " ") }
