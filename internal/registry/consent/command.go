@@ -13,8 +13,8 @@ type Action string
 
 // The actions.
 const (
-	ActionGrant          Action = "grant"      // gives, modifies or renews a consent; with PARTNERED, requests a partnership
-	ActionRevoke         Action = "revoke"     // ends a consent: withdrawal (subject, guardian) or revocation (controller, system)
+	ActionGrant          Action = "grant"      // gives, modifies or renews a consent, or requests a partnership
+	ActionRevoke         Action = "revoke"     // ends a consent; called withdrawal if the subject or a guardian does it
 	ActionRefuse         Action = "refuse"     // records that the subject was asked and refused
 	ActionUpgrade        Action = "upgrade"    // the subject requests a partnership
 	ActionDegrade        Action = "degrade"    // the subject changes to TEMPORARY or ANONYMOUS, which allow less
