@@ -29,7 +29,7 @@ type Export struct {
 // RecordCount returns the number of consent records.
 func (x *Export) RecordCount() int { return len(x.entries) }
 
-// subjectRow is a row of pgconsent.subject.
+// subjectRow is a row of pgconsent.subject, the table of the persons whom records name by references.
 type subjectRow struct {
 	Reference    uuid
 	Name         *string
@@ -51,7 +51,7 @@ type currentRow struct {
 	DecayCategories                                     []string // the categories when DecayFrom was set
 }
 
-// guardianRow is a row of pgconsent.consent_guardian.
+// guardianRow is a row of pgconsent.consent_guardian, the table of guardians that policies read.
 type guardianRow struct {
 	Subject, Guardian string
 	Number            int64

@@ -17,7 +17,7 @@ import (
 // uuid is the reference by which records name a person.
 type uuid = [16]byte
 
-// recordEntry is a row of the table consent_record.
+// recordEntry is a row of pgconsent.consent_record, the table of consent records.
 type recordEntry struct {
 	Number        int64
 	RecordedAt    time.Time

@@ -20,7 +20,7 @@ type party struct {
 	reference uuid
 	name      string
 	key       []byte
-	// the form in which the key was first encrypted; pseudonyms depend on it. nil: the present form
+	// the hash of key as it was first encrypted, from which PostgreSQL makes pseudonyms; nil: rekey has not changed it
 	pseudonymKey []byte
 }
 

@@ -84,8 +84,8 @@ func wordSet(s string) map[string]bool {
 	return out
 }
 
-// patternsOf returns patterns for the whole name, and for each word that is a name by itself. If id is true, the name is
-// part of an id, in which signs such as _ separate words.
+// patternsOf returns patterns for the whole name, and for each word that is a name by itself. If id is true, the name
+// is part of an id, in which signs such as _ separate words.
 func patternsOf(kind, name string, id bool) []namePattern {
 	if id {
 		name = strings.NewReplacer("_", " ", "-", " ", ".", " ", "/", " ").Replace(name)

@@ -515,7 +515,7 @@ func (a auditor) visibleRowsInContext(ctx context.Context, agentConn *pgx.Conn, 
 			foundKeys, err = pgx.CollectRows(keyRows, pgx.RowTo[string])
 		}
 		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == "42501" { // The policy allows no session with these attributes.
+		if errors.As(err, &pg) && pg.Code == "42501" { // PostgreSQL refuses a session with these attributes.
 			return out, nil
 		}
 		if err != nil {

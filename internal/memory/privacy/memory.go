@@ -185,7 +185,7 @@ func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 func (s *callerSession) storeForMemory(ctx context.Context, contextID string) (string, error) {
 	const hint = "Say which with --store."
 	var found []string
-	if contextID == "" && s.section.ContextSetting != "" { // The policy may put the connection into a context.
+	if contextID == "" && s.section.ContextSetting != "" { // The connection may be in a context by its settings.
 		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.section.ContextSetting)+
 			", true)").Scan(&contextID); err != nil {
 			contextID = ""

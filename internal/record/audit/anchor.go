@@ -54,7 +54,7 @@ func ReadAnchor(path string, key Key) (RecordHead, error) {
 	return newestHead, err
 }
 
-// readAnchor is [ReadAnchor], and also returns the slot in which the head is.
+// readAnchor is like [ReadAnchor], and also returns in which slot of the file the head is.
 func readAnchor(path string, key Key) (newest RecordHead, slot int, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

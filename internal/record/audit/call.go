@@ -29,5 +29,5 @@ func (l *Log) Call(c Call) *Ticket {
 	return l.enqueue(&Ticket{kind: KindCall, rareRecord: c, hasWaiter: l.cfg.Mode == ModeStrict})
 }
 
-// KindCall is the member "kind" of these records.
+// KindCall is the member "kind" of the records of calls.
 const KindCall = "call"

@@ -40,5 +40,5 @@ const ComparisonFailed = "the comparison failed"
 // ComparedSeparately is the SkipReason of an execution whose comparison is in a record of its own.
 const ComparedSeparately = "it is recorded by itself"
 
-// KindObservation is the member "kind" of these records.
+// KindObservation is the member "kind" of the records of observations.
 const KindObservation = "observation"

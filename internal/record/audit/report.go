@@ -23,5 +23,5 @@ func (l *Log) SubjectReport(m SubjectReport) *Ticket {
 // Seq returns the number of the record, after Release has returned nil.
 func (t *Ticket) Seq() uint64 { return t.seq }
 
-// KindSubjectReport is the member "kind" of these records.
+// KindSubjectReport is the member "kind" of the records of access reports.
 const KindSubjectReport = "report"

@@ -9,7 +9,7 @@ import (
 
 // Source is a chain that can be read: a [Folder], or the reading part of a [Store].
 type Source interface {
-	String() string // returns the name of the chain for messages
+	String() string // String returns the name of the chain, for messages.
 	// Segments returns the numbers of the segments, in order. A valid chain has no gaps between them.
 	Segments() ([]int, error)
 	// Open reads a segment from the record after the record number after, which ends at offset; 0 and 0 mean from the

@@ -32,9 +32,9 @@ type LinkStep struct {
 	Recursive bool
 }
 
-// SubjectTables returns the tables of a policy whose rows belong to data subjects, sorted by name. Rows belong to a
-// subject through the subject column of aggregates and lifecycles, through consent blocks, and through links to such
-// rows.
+// SubjectTables returns the tables of a policy whose rows belong to data subjects, sorted by name. The policy says so
+// by own blocks with the attribute of subjects, by consent blocks, and by the subject columns of aggregates and
+// lifecycles. Rows that link to rows of a subject belong to the subject, too.
 func SubjectTables(p *policy.Policy) []SubjectTable {
 	b := linkCollector{policy: p, links: map[catalog.Name][]SubjectLink{}, relations: map[catalog.Name]*catalog.Relation{},
 		visited: map[catalog.Name]bool{}, selfOrigins: map[catalog.Name][]predicate.Origin{}}

@@ -36,7 +36,7 @@ type Collector struct {
 	Rows         []SubjectRows
 	OnBehalfOf   []string // how audit records refer to the subject
 	Commit       CommitFunc
-	LastDeletion time.Time // when pgconsent last deleted rows of the subject; zero: never
+	LastDeletion time.Time // when the subject's rows were last deleted or anonymised; zero: never
 	MaxPossible  int       // how many possible retrievals and calls are listed; 0: all
 
 	recipients         map[string]*recipient

@@ -14,8 +14,8 @@ const (
 // the scope AnyScope.
 type Key struct {
 	Subject string `json:"subject"`
-	Grantee string `json:"grantee"` // AnyGrantee, or an id
-	Scope   string `json:"scope"`   // AnyScope, or table:…, row:…, ctx:…
+	Grantee string `json:"grantee"` // AnyGrantee, or the id of a grantee
+	Scope   string `json:"scope"`   // AnyScope, or a text that begins with table:, row: or ctx:
 }
 
 // Consent is the state of a consent after a record. A zero time means that there is none.

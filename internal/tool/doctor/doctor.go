@@ -1,10 +1,9 @@
 // Package doctor checks whether a database can enforce a policy.
 //
 // Each [Finding] of severity [SeverityUnsafe] names a state in which an agent could read rows that the policy hides;
-// pgconsent does not serve such a database. A check that fails counts as unsafe. [RunChecks] reads only catalogs, and
-// changes nothing; [RunProbes] logs in as the agent role and tests.
-//
-// [CheckLogins] tests whether the server asks the clients that are relayed to it for a password.
+// pgconsent does not serve agents from such a database. A check that fails counts as unsafe. [RunChecks] reads only
+// catalogs, and changes nothing. [RunProbes] logs in as the agent role and tries what PostgreSQL must refuse.
+// [CheckLogins] tests whether PostgreSQL asks for a password when the proxy relays an owner's login.
 //
 // Not checked: what a superuser does on purpose, and the server's files.
 package doctor
@@ -73,7 +72,7 @@ type examination struct {
 	Target
 	conn          *pgx.Conn
 	roles         map[string]roleAttributes
-	findingTables map[Finding][]uint32 // the tables that findings are about, where that is known
+	findingTables map[Finding][]uint32 // the tables that findings are about, if known
 }
 
 // databaseCheck is one check. If run returns no finding, okText is reported.

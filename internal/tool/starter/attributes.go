@@ -112,8 +112,9 @@ func (s *schemaSurvey) tenantName(name string) string {
 	return name
 }
 
-// findSameTenants finds different names for the same tenant: org_id means the organization if some column org_id refers
-// to that table, even if a column or table is named org. Names of columns with different types stay separate.
+// findSameTenants finds different names for the same tenant. If some column org_id refers to the table of
+// organizations, then a table org, and columns org_id without a foreign key, mean the organization as well. Names with
+// different types stay separate.
 func (s *schemaSurvey) findSameTenants() {
 	types, commonNames := map[string]string{}, map[string]string{}
 	for _, relation := range s.tenantTables {

@@ -58,9 +58,9 @@ func (s *schemaSurvey) listReferring() {
 	}
 }
 
-// requiredLinks returns the links to listed tables that decide who sees a row of a table without such columns of its
-// own: its NOT NULL links, or all links if none is NOT NULL. Links to tables of accounts and tenants do not count: a
-// row that refers to an account need not belong to it.
+// requiredLinks returns the links to listed tables by which a row of this table is visible, for a table whose own
+// columns do not say who sees a row. These are its NOT NULL links, or all links if none is NOT NULL. Links to tables of
+// accounts and tenants do not count: a row that refers to an account need not belong to it.
 func (s *schemaSurvey) requiredLinks(relation *catalog.Relation, rank int) []parentLink {
 	var requiredParents, optionalParents []parentLink
 	for _, l := range s.linksOf(relation) {

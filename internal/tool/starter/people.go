@@ -112,9 +112,9 @@ func (a agreement) yamlBlock(links ...string) string {
 		policySpelling(a.word, a.column), expires)
 }
 
-// addSubjects adds blocks that require the consent of the persons whom a row names. These are links to an account or
-// tenant that says whether it agreed. They are also links to people whose own rule cannot be used: the policy does not
-// list them, or the rules would read each other in a circle.
+// addSubjects adds blocks that require the consent of the persons to whom a row's links lead. The links are of two
+// kinds: to an account or tenant that says whether it agreed, and to people whose own rule cannot be used. That is so
+// if the policy does not list them, or if the rules would read each other in a circle.
 func (s *schemaSurvey) addSubjects(relation *catalog.Relation, add func(string, string, ...any), note func(string,
 	...any)) {
 	askedTables := map[string]bool{}

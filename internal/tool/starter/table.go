@@ -219,8 +219,8 @@ func (s *schemaSurvey) addSubjectsThrough(through, first string, l tableLink, su
 	}
 }
 
-// expiryColumn returns the column with the time at which a consent ends: the column whose name begins like the consent
-// column's, or the only one whose name begins like none.
+// expiryColumn returns the column with the time at which a consent ends, or nil. It is the column whose name begins
+// like that of the consent column. If there is none, it is the only one whose name begins like no consent column's.
 func (s *schemaSurvey) expiryColumn(relation *catalog.Relation, agreement *catalog.Column) *catalog.Column {
 	var ownColumns, unnamedColumns []*catalog.Column
 	for _, column := range s.columnRoles[relation].consent {
@@ -292,7 +292,8 @@ func (s *schemaSurvey) hasContent(c *catalog.Column) bool {
 		isOneOf(c.Type, "json jsonb bytea xml"))
 }
 
-// agreementBlock is a block on a consent column; word is the value that consent blocks of other tables require.
+// agreementBlock is a block on a consent column. word is the value that the column must have, for consent blocks of
+// other tables that refer to this one.
 type agreementBlock struct {
 	Block
 	word string

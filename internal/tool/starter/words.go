@@ -107,7 +107,7 @@ const (
 		"typeorm_metadata goose_db_version schema_version migration " +
 		"active_storage_blob active_storage_attachment active_storage_variant_record"
 
-	// keys by which programs log in
+	// tables of keys with which programs log in
 	keyTables = "api_key apikey access_key service_key signing_key personal_access_token"
 
 	// last words of columns that describe a link
