@@ -285,7 +285,7 @@ var soundReplacer = strings.NewReplacer("*", "", "shch", "s", "sch", "s", "tch",
 // phoneticForm returns roughly how a word in Latin letters sounds, so that different spellings of a name are equal.
 func phoneticForm(s string) string { return dropDoubles(soundReplacer.Replace(s)) }
 
-// dropDoubles writes double letters once.
+// dropDoubles returns a text with double letters written once: ana for anna.
 func dropDoubles(s string) string {
 	var b strings.Builder
 	var previous rune

@@ -11,7 +11,7 @@ import (
 // namePattern is a name to search for, or one word of it.
 type namePattern struct {
 	wordPart
-	kind      string // name, or source for the id of the source
+	kind      string // "name" of a person, or "source": the id of the source
 	wordCount int    // how many words the name has
 	partCount int    // how many parts, as splitParts makes them, the name has
 	isWhole   bool   // the pattern is the whole name, not a word of it

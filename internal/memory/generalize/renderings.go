@@ -17,7 +17,8 @@ var (
 	base64Pattern = regexp.MustCompile(`[A-Za-z0-9+/_-]{6,}={0,2}`)
 )
 
-// alternativeReadings returns a text unchanged, and what it reads decoded from HTML, a URL, string escapes or Base64.
+// alternativeReadings returns the text itself, and what a reader gets who decodes HTML, URLs, string escapes or Base64
+// in it.
 func alternativeReadings(text string) []string {
 	out := []string{text}
 	addReading := func(form string) {

@@ -325,7 +325,7 @@ func (d *Service) Revoke(ctx context.Context, c identity.Caller, change GrantCha
 	})
 }
 
-// changeGrants replaces the grants of a memory by what apply makes of them.
+// changeGrants replaces the ids to which a memory is granted by the list that apply returns for them.
 func (d *Service) changeGrants(ctx context.Context, caller identity.Caller, change GrantChange,
 	apply func([]string) []string) (*GrantResult,
 	error) {

@@ -53,7 +53,7 @@ func ReadNewest(from Source, n int, isWanted func(Record) bool, fn func(Record) 
 			return nil, err
 		}
 	}
-	if firstSegment == len(segments) && len(segments) > 0 { // n is 0
+	if firstSegment == len(segments) && len(segments) > 0 { // the caller wants no records
 		c.segment = segments[len(segments)-1]
 		if err := c.readSegment(func(Record) error { return nil }); err != nil {
 			return nil, err

@@ -9,7 +9,7 @@ func (d *decision) recordExpiry() {
 	d.addStep(EventExpired)
 }
 
-// expire executes ActionExpire.
+// expire executes ActionExpire: it records that the consent has expired.
 func (d *decision) expire() error {
 	switch {
 	case !d.hasRecord:

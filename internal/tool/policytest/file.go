@@ -50,7 +50,7 @@ type Caller struct {
 // Setting is a setting and its value.
 type Setting struct{ Name, Value string }
 
-// Test is one test.
+// Test is one test of a file: a name and the steps to run.
 type Test struct {
 	Place
 	Name   string

@@ -47,8 +47,8 @@ func (s *schemaSurvey) findAccounts() {
 			s.userTables = append(s.userTables, relation)
 		}
 	}
-	// If there is a table of users, a table of accounts has tenants, to which users belong. Tables of members and profiles
-	// then have people, not accounts.
+	// If there is a table of users, each row of a table of accounts is a tenant, to which users belong. Rows of tables of
+	// members and profiles are then people, not accounts.
 	if plainIndex := slices.IndexFunc(s.userTables, func(relation *catalog.Relation) bool {
 		return isOneOf(lastWord(singularWord(relation.Name.Name)), "user login")
 	}); plainIndex >= 0 {
