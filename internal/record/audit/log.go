@@ -38,7 +38,7 @@ type Log struct {
 	queue          []*Ticket
 	isClosed       bool
 	failure        error         // why the last write failed; nil: it succeeded
-	waitingSince   time.Time     // since when the writing goroutine has been in a write; zero: it is not in one
+	waitingSince   time.Time     // when the running write began; zero: no write is running
 	oldestUnsynced time.Time     // when the oldest unsynced record was made; zero: all are synced
 	syncSignal     chan struct{} // closed and replaced each time records have been synced, or writing has failed
 	lostRecords    uint64        // how many records were dropped since the last record was written

@@ -118,7 +118,7 @@ func (s StatedConsent) describe() string {
 	return out
 }
 
-// These are states of a consent in a table of the application that is not active.
+// These texts describe a consent that a table of the application states and that is not active.
 const (
 	notGivenText = "not given"
 	notGivenDPV  = "dpv:ConsentStatusInvalidForProcessing"

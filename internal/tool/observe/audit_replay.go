@@ -42,7 +42,8 @@ type StatementClass struct {
 // AuditReplay says how a policy would decide the statements whose decisions an audit log has. A record has the tables
 // and columns that a statement reads, their sources, the agent and the contract, but not the text. So the replay tells
 // which statements would certainly be refused or lose columns, and which refusals by contract would no longer happen.
-// It cannot tell more about the others: never which rows a statement would return, nor whether a limit would stop it.
+// The outcome of other statements is unknown. The replay never tells which rows a statement would return, nor whether a
+// limit would stop it.
 type AuditReplay struct {
 	Since     time.Time         `json:"since"`
 	Until     time.Time         `json:"until"`

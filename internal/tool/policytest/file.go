@@ -47,7 +47,7 @@ type Caller struct {
 	Settings   []Setting // settings that the caller sends when it logs in, as in a DSN
 }
 
-// Setting is a setting and its value.
+// Setting is a setting of a caller's session and its value.
 type Setting struct{ Name, Value string }
 
 // Test is one test of a file: a name and the steps to run.

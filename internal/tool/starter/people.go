@@ -58,7 +58,7 @@ func isKey(r *catalog.Relation, column string) bool {
 
 // agreementHints are conditions on the columns of a table of people which say that a person has agreed.
 type agreementHints struct {
-	wordAgreements []agreement // conditions on columns that hold a word or a boolean.
+	wordAgreements []agreement // conditions on columns that hold a word or a boolean
 	// conditions on columns that hold a time, if no column with a word says whether the agreement has ended
 	timeAgreements []agreementBlock
 	timeColumns    []string // names of the columns that hold a time

@@ -98,5 +98,5 @@ type Value struct {
 // Column is a column that the policy hides from agents or masks.
 type Column struct {
 	Name string `json:"name"`
-	How  string `json:"how"` // the word hidden, or the mask
+	How  string `json:"how"` // "hidden", or how the value is masked
 }
