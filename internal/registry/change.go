@@ -177,8 +177,7 @@ func (w *recordWriter) writeCommand(ctx context.Context, conn *pgx.Conn) (out Re
 	return out, nil
 }
 
-// lockAndCheck takes the lock that lets one writer at a time in, and checks the last record against its code and the
-// anchor.
+// lockAndCheck takes the lock that every writer takes, and checks the last record against its code and the anchor.
 func (w *recordWriter) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnchor) error {
 	var number *int64
 	var recordedAt *time.Time

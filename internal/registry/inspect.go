@@ -14,7 +14,7 @@ type Inspection struct {
 	// how far the database's clock is behind the last record; 0: at most as far as a correction may set it back
 	ClockLag      time.Duration
 	NoAnchor      bool   // the registry has records but no anchor, so a removal of the newest ones would not be noticed
-	MissingRecord string // why the anchored record is missing from the database, so that agents are refused; "": it is not
+	MissingRecord string // why agents are refused: the anchored record is missing or differs; "": they are not
 	Findings      []Finding
 }
 

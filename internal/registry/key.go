@@ -37,8 +37,8 @@ type keyRing struct {
 	retiredKeys map[int32]time.Time
 }
 
-// retiredKeyLifetime is longer than a reader uses one snapshot of the registry. Only audit verify may take longer; if
-// it needs a retired key, it starts again.
+// retiredKeyLifetime is longer than any reader works on one snapshot of the registry. Only audit verify may take
+// longer; if it needs a retired key, it starts again.
 const retiredKeyLifetime = time.Minute
 
 // isZero reports whether no keys were loaded.

@@ -147,7 +147,7 @@ func keyLines(path string) ([]keyLine, error) {
 	return out, nil
 }
 
-// changeKeys replaces the key file atomically; the new file has the same owner. A lock lets one process at a time in.
+// changeKeys replaces the key file atomically; the new file has the same owner. Only one process at a time can do so.
 func changeKeys(path string, change func([]keyLine) ([]keyLine, error)) error {
 	fail := func(err error) error {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the consent key file cannot be changed: %v", err).

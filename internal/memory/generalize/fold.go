@@ -203,7 +203,8 @@ func (p *wordPart) computeForms(runes []rune) {
 	p.consonants = consonantsOf(p.latinForm)
 }
 
-// plainLetters says how people write letters that Unicode does not decompose on keyboards without them.
+// plainLetters says which plain letters people type for letters that Unicode does not decompose, if their keyboard
+// lacks them.
 var plainLetters = map[rune]string{'ø': "o", 'đ': "d", 'ł': "l", 'ħ': "h", 'ŧ': "t", 'ð': "d", 'þ': "th", 'æ': "ae",
 	'œ': "oe"}
 

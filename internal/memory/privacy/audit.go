@@ -49,7 +49,7 @@ type AuditedMemory struct {
 	OtherSubjects  int      `json:"other_subjects,omitempty"` // how many subjects Subjects leaves out
 	Access         []string `json:"access_grants"`            // the ids to which the memory is granted
 	Viewers        []Viewer `json:"sees"`
-	WithoutConsent []Viewer `json:"granted_without_consent"` // have a grant, but lack a consent
+	WithoutConsent []Viewer `json:"granted_without_consent"` // entities with a grant that see nothing for lack of consent
 	History        []Event  `json:"history"`
 }
 

@@ -12,8 +12,7 @@ type Source interface {
 	String() string // String returns the name of the chain, for messages.
 	// Segments returns the numbers of the segments, in order. A valid chain has no gaps between them.
 	Segments() ([]int, error)
-	// Open reads a segment from the record after the record number after, which ends at offset; 0 and 0 mean from the
-	// start.
+	// Open reads a segment from offset, where the record number after ends; 0 and 0 mean from the start.
 	Open(segment int, after uint64, offset int64) (io.ReadCloser, error)
 	// Size returns the size of a segment in bytes; 0 means that it is unknown.
 	Size(segment int) int64

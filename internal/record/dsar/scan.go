@@ -282,7 +282,7 @@ func sendBlocks(ctx context.Context, from audit.Source, segments []int, work, or
 		n := segments[0]
 		segments = segments[1:]
 		f, err := from.Open(n, 0, 0)
-		if errors.Is(err, fs.ErrNotExist) { // retention removes the oldest first: if an older one still exists, somebody else has removed it
+		if errors.Is(err, fs.ErrNotExist) { // Retention removes the oldest segments first.
 			if remaining, e := from.Segments(); e == nil && len(remaining) > 0 && remaining[0] > n {
 				segments, gap = remaining, true
 				continue

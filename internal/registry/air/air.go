@@ -31,7 +31,7 @@ type Config struct {
 	SessionGap    time.Duration // after a pause longer than this, the next interaction begins a new session
 	KeepFor       time.Duration // how long the tracker remembers a session without interactions; at least SessionGap
 	MaxSessions   int           // the largest number of sessions in memory
-	Reminder      string        // the text; {messages} and {minutes} stand for the numbers in it
+	Reminder      string        // the text; the tracker fills in {messages} and {minutes}
 }
 
 // DefaultReminder is the default text of the reminder.

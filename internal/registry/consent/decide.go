@@ -9,8 +9,8 @@ import (
 // Situation is what [Decide] needs to know about the state before a command.
 type Situation struct {
 	Consent *Consent // the consent with the command's key; nil: it has no record
-	// the caller is a guardian of the subject; for ActionAppoint and ActionDismiss: the guardian that the command names is
-	// one
+	// the caller is a guardian of the subject; for ActionAppoint and ActionDismiss: the person whom the command names is a
+	// guardian already
 	IsGuardian       bool
 	PartnershipAsker Party // who requested the partnership that is not decided yet
 }

@@ -3,9 +3,9 @@
 // to users.
 //
 // Guarantee: it removes only rows that agents no longer see. What it deletes follows from the policy's lifecycles and
-// the registry at that moment. Writers of the registry wait meanwhile: a renewal either comes before and saves the
-// rows, or after and is a new consent. One sweeper runs at a time. An interrupted sweep leaves consistent data, and the
-// next sweep continues.
+// the registry at that moment. Writers of the registry wait meanwhile: a renewal comes either before the deletion and
+// saves the rows, or after it and is a new consent. One sweeper runs at a time. An interrupted sweep leaves consistent
+// data, and the next sweep continues.
 //
 // Rows are hidden as soon as a consent expires or is withdrawn: that does not depend on sweeps.
 package sweep

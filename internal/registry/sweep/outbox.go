@@ -41,7 +41,8 @@ const (
 	HeaderSignature = "Pgconsent-Signature"
 )
 
-// Message is the body of a message: what has changed, by the subject's id, without other personal data.
+// Message is the body of a message: it says what has changed for which subject. Besides the subject's id it has no
+// personal data.
 type Message struct {
 	ID      string    `json:"id"`     // the id of the message; repetitions have the same id
 	Record  int64     `json:"record"` // the number of the record in the registry

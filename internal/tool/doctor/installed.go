@@ -38,8 +38,8 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Other checks compare a table's row security, its owner and the rights of pgconsent's roles. If a table itself
-	// differs here, its grants to other roles do.
+	// Other checks compare a table's row security, its owner and the rights of pgconsent's roles. So a table that differs
+	// here has other grants to other roles than when migrate ran.
 	var alterations, tables []string
 	// whether each alteration is about a single table, and the OIDs of the tables that the alterations are about
 	eachInOneTable, tableOIDs := true, []uint32{}

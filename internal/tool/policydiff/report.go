@@ -51,7 +51,7 @@ type Rows struct {
 	Vanishing [][]string `json:"vanishing,omitempty"`
 }
 
-// IsEmpty reports whether the policies give agents the same.
+// IsEmpty reports whether the comparison found no difference between the policies.
 func (r *Report) IsEmpty() bool {
 	return len(r.Tables) == 0 && r.Functions.isEmpty() && r.Operators.isEmpty() && r.Views.isEmpty() && len(r.Restrictions) == 0
 }
