@@ -9,14 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// CheckAcknowledged returns an error if the record in the anchor is not in the database. It is missing if an older dump
-// has replaced the database, and then acknowledged withdrawals may be missing. Without an anchor or a registry there is
-// nothing to check.
+// CheckAcknowledged returns an error if the record that the anchor names is not in the database. An older dump may have
+// replaced the database, and then acknowledged withdrawals may be missing, too. Without an anchor or a registry there
+// is nothing to check.
 func CheckAcknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
-	// The anchor is read first: the record that it names was committed before.
+	// The anchor is read first, because the record that it names was committed before the anchor was written.
 	file, err := readAnchor(path)
 	if err != nil {
-		return nil // without a valid anchor nothing can be granted, and "audit verify" reports it
+		return nil // Execute grants nothing without a valid anchor, and "audit verify" reports it
 	}
 	h, ok, err := file.head(database, k)
 	if err != nil || !ok {
@@ -29,7 +29,7 @@ func CheckAcknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, databa
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "3F000"):
-		return nil // nothing is installed, which other checks report
+		return nil // the registry is not installed, which other checks report
 	case err != nil:
 		return fmt.Errorf("look for the consent record that was acknowledged: %w", err)
 	case !exists:

@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// AnchorError is the error if the anchor file cannot be written or read.
+// AnchorError is the error that the anchor file cannot be read or written.
 type AnchorError struct {
 	err        *sqlstate.Error
 	IsRecorded bool // the change was recorded nevertheless, and is active
@@ -25,7 +25,7 @@ func (e *AnchorError) Error() string { return e.err.Error() }
 
 func (e *AnchorError) Unwrap() error { return e.err }
 
-// Name implements consent.Named.
+// Name returns the error's name, for [consent.Named].
 func (*AnchorError) Name() string { return "ConsentAnchorError" }
 
 func newAnchorError(isRecorded bool, err error) *AnchorError {
@@ -38,14 +38,14 @@ func newAnchorError(isRecorded bool, err error) *AnchorError {
 		hint).WithCause(err), isRecorded}
 }
 
-// recordHead identifies the last record of a registry.
+// recordHead identifies the last record of a registry by its number and hash.
 type recordHead struct {
 	Registry uuid
 	Number   int64
 	Hash     []byte
 }
 
-// anchorEntry is a head in the anchor file, with its code.
+// anchorEntry is a [recordHead] as the anchor file has it, with a code (MAC) made with a key of the proxy.
 type anchorEntry struct {
 	Registry  string    `json:"registry"`
 	Number    int64     `json:"number"`
@@ -58,10 +58,10 @@ type anchorEntry struct {
 // anchorFile is the content of the anchor file.
 type anchorFile struct {
 	Version int                    `json:"v"`
-	Anchors map[string]anchorEntry `json:"anchors"` // the heads, by the databases' names in the configuration
+	Anchors map[string]anchorEntry `json:"anchors"` // the last records, by the names of the databases in the configuration
 }
 
-// lockedAnchor is the anchor file, locked by this process, so that no other process changes a head.
+// lockedAnchor is the anchor file while this process holds its lock, so that no other process changes it.
 type lockedAnchor struct {
 	path, database string
 	keys           Keys
@@ -70,7 +70,7 @@ type lockedAnchor struct {
 	isFileWritten  bool
 }
 
-// openAnchor locks and reads the anchor file. A missing file counts as empty.
+// openAnchor waits for the lock of the anchor file and reads the file. A missing file counts as empty.
 func openAnchor(ctx context.Context, path, database string, k Keys) (*lockedAnchor, error) {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -121,7 +121,8 @@ func readAnchor(path string) (anchorFile, error) {
 	return f, nil
 }
 
-// head returns the anchored head; ok is false if there is none. An error means that somebody has changed the file.
+// head returns the last record that the anchor names for a database; ok is false if there is none. An error means that
+// somebody has changed the file.
 func (f anchorFile) head(database string, k Keys) (recordHead, bool, error) {
 	a, ok := f.Anchors[database]
 	if !ok {
@@ -147,7 +148,7 @@ func (k Keys) anchorMAC(kid int32, h recordHead) []byte {
 
 func (a *lockedAnchor) head() (recordHead, bool, error) { return a.content.head(a.database, a.keys) }
 
-// prepare writes the new file next to the current one, so that a full disk is noticed before the change is committed.
+// prepare writes the new content to a temporary file, so that a full disk is noticed before the change is committed.
 func (a *lockedAnchor) prepare(h recordHead, now time.Time) error {
 	kid, _ := a.keys.signingKey()
 	mac := a.keys.anchorMAC(kid, h)
@@ -156,7 +157,7 @@ func (a *lockedAnchor) prepare(h recordHead, now time.Time) error {
 	return a.write()
 }
 
-// write writes the temporary file.
+// write writes the content of the anchor to the temporary file.
 func (a *lockedAnchor) write() error {
 	text, err := json.MarshalIndent(a.content, "", "  ")
 	if err != nil {
@@ -175,7 +176,7 @@ func (a *lockedAnchor) write() error {
 	return nil
 }
 
-// commit replaces the file with the prepared one, durably.
+// commit replaces the anchor file with the prepared temporary file, durably.
 func (a *lockedAnchor) commit() error {
 	if err := os.Rename(a.temporaryPath(), a.path); err != nil {
 		return err
@@ -186,7 +187,7 @@ func (a *lockedAnchor) commit() error {
 
 func (a *lockedAnchor) temporaryPath() string { return a.path + ".new" }
 
-// close unlocks the file, and removes a prepared file that was not committed.
+// close releases the lock, and removes a temporary file that was not committed.
 func (a *lockedAnchor) close() {
 	if a.isFileWritten {
 		_ = os.Remove(a.temporaryPath())

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// AnchorEmpty anchors a registry that has no records, so that nothing can be removed from it unnoticed before the first
-// use. A registry with records or an anchor is left alone. Migrate calls it with its own connection.
+// AnchorEmpty writes an anchor for a registry without records, so that a later removal of its first records is noticed.
+// It changes nothing if the registry has records or an anchor. Migrate calls it with its own connection.
 func AnchorEmpty(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
 	var id uuid
 	var records bool
@@ -34,7 +34,7 @@ func AnchorEmpty(ctx context.Context, conn *pgx.Conn, k Keys, path, database str
 	return nil
 }
 
-// RemoveAnchor removes the anchor of a registry that migrate has removed.
+// RemoveAnchor removes the anchor of a registry after migrate has removed the registry.
 func RemoveAnchor(ctx context.Context, k Keys, path, database string) error {
 	a, err := openAnchor(ctx, path, database, k)
 	if err != nil {

@@ -18,19 +18,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Result is the result of a [consent.Command].
+// Result is what [Registry.Execute] did for a command.
 type Result struct {
-	Consent      consent.Consent // the consent after the command; the zero value if there is no record
-	RecordNumber int64           // the number of the last record that the command made; 0: nothing had to be changed
+	Consent      consent.Consent // the consent after the command; the zero value if the subject has no record
+	RecordNumber int64           // the number of the last record that the command made; 0: nothing had to change
 	RecordedAt   time.Time       // the time of that record, or of the command
-	IsRepeated   bool            // an earlier call with the same key has made the change
+	IsRepeated   bool            // an earlier call with the same RequestKey has made the change
 
-	// Tampered says why the registry contradicts its anchor or its codes. Commands that protect the subject are carried
-	// out nevertheless, but the anchor is not moved.
+	// Tampered says why the registry contradicts its anchor or its codes; nil: it does not. Commands that only restrict
+	// access are carried out nevertheless, but the anchor stays as it is.
 	Tampered error
 }
 
-// TamperedError is the error if the registry contradicts its anchor or its codes.
+// TamperedError is the error that the registry contradicts its anchor or its codes.
 type TamperedError struct {
 	err    *sqlstate.Error
 	Reason string
@@ -40,7 +40,7 @@ func (e *TamperedError) Error() string { return e.err.Message }
 
 func (e *TamperedError) Unwrap() error { return e.err }
 
-// Name implements consent.Named.
+// Name returns the error's name, for [consent.Named].
 func (*TamperedError) Name() string { return "ConsentTamperedError" }
 
 func newTamperedError(reason string) *TamperedError {
@@ -50,8 +50,8 @@ func newTamperedError(reason string) *TamperedError {
 		reason}
 }
 
-// onlyRestricts tells whether a command can only reduce what readers see. Such a command is carried out even if the
-// registry was tampered with.
+// onlyRestricts reports whether a command can only reduce what readers see. Execute carries out such a command even if
+// the registry was tampered with.
 func onlyRestricts(c consent.Command) bool {
 	switch c.Action {
 	case consent.ActionRevoke, consent.ActionRefuse, consent.ActionDegrade, consent.ActionExpire, consent.ActionLapse,
@@ -65,19 +65,19 @@ func onlyRestricts(c consent.Command) bool {
 	}
 }
 
-// endsConsent tells whether a command ends a consent whatever its state is, so that the state need not be known.
+// endsConsent reports whether a command ends a consent in every state, so that the state need not be known.
 func endsConsent(c consent.Command) bool {
 	return c.Action == consent.ActionRevoke || c.Action == consent.ActionErase
 }
 
-// Execute makes the records of a command, and returns after they are active and anchored. The errors are those of
-// package consent, *TamperedError, *AnchorError and *sqlstate.Error.
+// Execute makes the records of a command, and returns when they are committed and the anchor is written. Its errors are
+// those of package consent, *TamperedError, *AnchorError and *sqlstate.Error.
 func (r *Registry) Execute(ctx context.Context, command consent.Command) (Result, error) {
 	if err := command.Check(); err != nil {
 		return Result{}, err
 	}
 	if command.RequestKey == "" {
-		// A generated request key makes the command recognisable if the answer to its commit is lost.
+		// The generated key lets the next attempt find the records, if the answer to the commit is lost.
 		key := make([]byte, 16)
 		_, _ = rand.Read(key)
 		command.RequestKey = "\x01" + hex.EncodeToString(key)
@@ -92,20 +92,20 @@ func (r *Registry) Execute(ctx context.Context, command consent.Command) (Result
 	return out, err
 }
 
-// recordWriter executes one command, in one or several attempts.
+// recordWriter executes one command, in several attempts if the connection breaks.
 type recordWriter struct {
 	registry      *Registry
 	command       consent.Command
-	erasedSubject *uuid // the subject of an erasure that may have been committed already
+	erasedSubject *uuid // the subject of an erasure whose commit may have succeeded without an answer
 
 	conn             *pgx.Conn
 	id               uuid
 	databaseTime     time.Time
-	recordTime       time.Time // the time of the new records, which is not before that of the last record
+	recordTime       time.Time // the time of the new records: the database's time, but not before the last record
 	lastHead         recordHead
 	partyByName      map[string]party
 	partyByReference map[uuid]party
-	tampering        error // the registry was tampered with
+	tampering        error // why the registry contradicts its anchor or its codes; nil: it does not
 }
 
 func (w *recordWriter) writeCommand(ctx context.Context, conn *pgx.Conn) (out Result, err error) {
@@ -126,8 +126,8 @@ func (w *recordWriter) writeCommand(ctx context.Context, conn *pgx.Conn) (out Re
 		return Result{}, databaseError("begin a change of consent", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// An acknowledged change must survive a crash of the server, whatever its settings are. The stronger remote_apply
-	// is kept.
+	// A committed change must survive a crash of PostgreSQL, whatever the server's settings are. remote_apply is stronger
+	// than on and is left unchanged.
 	if _, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
 		WHERE pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`); err != nil {
 		return Result{}, databaseError("begin a change of consent", err)
@@ -177,7 +177,7 @@ func (w *recordWriter) writeCommand(ctx context.Context, conn *pgx.Conn) (out Re
 	return out, nil
 }
 
-// lockAndCheck takes the lock that writers hold, and compares the end of the chain with the codes and the anchor.
+// lockAndCheck takes the lock that every writer takes, and checks the last record against its code and the anchor.
 func (w *recordWriter) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnchor) error {
 	var number *int64
 	var recordedAt *time.Time
@@ -208,7 +208,7 @@ func (w *recordWriter) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnc
 		}
 		return nil
 	}
-	// The record of a report gives nobody access, and the subject may demand a report whatever the clock says.
+	// A record of a report gives nobody access, and the subject may demand a report even while the clock is wrong.
 	if !onlyRestricts(w.command) && w.command.Action != consent.ActionNoteReport &&
 		w.recordTime.Sub(w.databaseTime) > clockSlack {
 		return consent.NewClock()
@@ -216,10 +216,11 @@ func (w *recordWriter) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnc
 	return nil
 }
 
-// clockSlack is how far a clock may be set back when it is corrected.
+// clockSlack is how far the database's clock may be behind the last record, as after a correction of the clock.
 const clockSlack = time.Minute
 
-// checkTail checks the last record's code, and that the anchored record exists. Both checks are cheap.
+// checkTail checks the code of the last record, and that the record that the anchor names exists. Both checks are
+// cheap.
 func (w *recordWriter) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor, last recordEntry) error {
 	if w.lastHead.Number > 0 {
 		if reason := last.findProblem(w.registry.Keys, w.id); reason != "" {
@@ -233,7 +234,7 @@ func (w *recordWriter) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor
 	case !ok && w.lastHead.Number == 0:
 		return nil
 	case !ok:
-		// This proxy has no anchor for the registry yet. Before it makes one, the whole registry must verify.
+		// The anchor has no entry for this registry yet. Before the proxy writes one, the whole registry must verify.
 		export, err := readExport(ctx, tx)
 		var unreadable *unreadableError
 		if errors.As(err, &unreadable) {
@@ -264,13 +265,13 @@ func (w *recordWriter) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor
 	return nil
 }
 
-// newRecord is an entry together with its scope in clear text.
+// newRecord is a record to write, with its scope in clear text.
 type newRecord struct {
 	entry recordEntry
 	scope string
 }
 
-// decideRecords returns the records that the command makes.
+// decideRecords decides which records the command makes, and signs them.
 func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
 	command := w.command
 	key := command.Key()
@@ -282,7 +283,7 @@ func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []
 		return w.findErasure(ctx, tx)
 	}
 	if !isKnown {
-		// a new reference without records: the same queries run, so that a refusal takes as long as for a known subject
+		// a new reference without records: the queries below run as well, so a refusal takes as long as for a known subject
 		subject = newParty(key.Subject)
 	}
 	if before, ok, err := w.findRepeated(ctx, tx, subject); err != nil || ok {
@@ -323,7 +324,7 @@ func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []
 	return out, entries, nil
 }
 
-// signSteps signs the steps, in order, as records after the last one. The last of them gets the key of the command.
+// signSteps makes a signed record of each step, in order, after the last record. The last one gets the RequestKey.
 func (w *recordWriter) signSteps(ctx context.Context, tx pgx.Tx, subject party, steps []consent.Step) ([]newRecord,
 	error) {
 	var out []newRecord
@@ -361,7 +362,7 @@ func (w *recordWriter) signSteps(ctx context.Context, tx pgx.Tx, subject party, 
 		if d.RecordedByRef, err = ref(s.RecordedBy.ID); err != nil {
 			return nil, err
 		}
-		if s.RecordedBy == w.command.Caller { // steps that time alone causes have no reason
+		if s.RecordedBy == w.command.Caller { // steps that the proxy adds because time has passed have no reason
 			d.Reason, d.Evidence = w.command.Reason, w.command.Evidence
 			if s.RecordedBy.Role == consent.RoleSubject || s.RecordedBy.Role == consent.RoleGuardian {
 				d.Grantor = d.RecordedByRef
@@ -386,7 +387,7 @@ func (w *recordWriter) signSteps(ctx context.Context, tx pgx.Tx, subject party, 
 	return out, nil
 }
 
-// commandDigest returns a digest that identifies the command.
+// commandDigest returns a hash of the command without its RequestKey, to recognise a repeated command.
 func (w *recordWriter) commandDigest() string {
 	c := w.command
 	c.RequestKey, c.Interface = "", ""
@@ -398,7 +399,7 @@ func (w *recordWriter) commandDigest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// findRepeated returns the result of an earlier command with the same key.
+// findRepeated returns the result of an earlier command with the same RequestKey, and reports whether there is one.
 func (w *recordWriter) findRepeated(ctx context.Context, tx pgx.Tx, subject party) (Result, bool, error) {
 	var e recordEntry
 	err := tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+" WHERE request = $1 AND subject = $2",

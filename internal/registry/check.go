@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Export is everything in the database that [Check] reads.
+// Export holds the tables of a registry that [Check] reads.
 type Export struct {
 	registries []uuid
 	entries    []recordEntry
@@ -26,10 +26,10 @@ type Export struct {
 	guardians  []guardianRow
 }
 
-// RecordCount returns the number of records.
+// RecordCount returns the number of consent records.
 func (x *Export) RecordCount() int { return len(x.entries) }
 
-// subjectRow is a row of pgconsent.subject.
+// subjectRow is a row of pgconsent.subject, the table of the persons whom records name by references.
 type subjectRow struct {
 	Reference    uuid
 	Name         *string
@@ -48,16 +48,16 @@ type currentRow struct {
 	GivenAt, ExpiresAt, DueAt, DecayFrom, DecayedBefore *time.Time
 	DecayedDays                                         *int32
 	VoidBefore, WarnedAt                                *time.Time
-	DecayCategories                                     []string // the categories at the beginning of the countdown
+	DecayCategories                                     []string // the categories when DecayFrom was set
 }
 
-// guardianRow is a row of pgconsent.consent_guardian.
+// guardianRow is a row of pgconsent.consent_guardian, the table of guardians that policies read.
 type guardianRow struct {
 	Subject, Guardian string
 	Number            int64
 }
 
-// readExport reads everything in one snapshot.
+// readExport reads all tables of the registry. The caller's transaction has one snapshot or holds the lock of writers.
 func readExport(ctx context.Context, q querier) (*Export, error) {
 	x := &Export{}
 	var err error
@@ -96,20 +96,20 @@ func queryAll[T any](ctx context.Context, q querier, sql string, f pgx.RowToFunc
 	case errors.As(err, &pgErr), isTransient(err), ctx.Err() != nil:
 		return nil, databaseError("verify the consent registry", err)
 	default:
-		return nil, &unreadableError{err} // a value such as infinity, which pgconsent never writes
+		return nil, &unreadableError{err} // the row has a value that pgconsent never writes, such as infinity
 	}
 }
 
-// unreadableError is a row that pgconsent cannot have written.
+// unreadableError is the error that a row has a value that pgconsent never writes.
 type unreadableError struct{ cause error }
 
 func (u *unreadableError) Error() string {
 	return "the registry has a row that pgconsent did not write: " + u.cause.Error()
 }
 
-// Finding is one way in which a registry differs from what it should be.
+// Finding is something that is wrong in a registry.
 type Finding struct {
-	RecordNumber int64 // the number of the record; 0: the finding is about no single record
+	RecordNumber int64 // the number of the record with the problem; 0: it is not about a single record
 	Problem      string
 }
 
@@ -120,11 +120,12 @@ func (f Finding) String() string {
 	return fmt.Sprintf("record %d: %s", f.RecordNumber, f.Problem)
 }
 
-// maxFindings limits the reported findings.
+// maxFindings is how many findings are reported at most.
 const maxFindings = 100
 
-// Check verifies an export by its codes and the anchored head. Without findings the records are those that were signed,
-// complete at least up to the anchor, and in order, and the current consents follow from them.
+// Check verifies an export against the codes of its records and the anchored head. If there are no findings, pgconsent
+// has signed all records, they are in order, and none is missing up to the anchor. The current consents follow from
+// them.
 func Check(x *Export, k Keys, anchoredHead *recordHead) []Finding {
 	c := &checker{keys: k, subjects: map[uuid]*subjectRow{}, openedParties: map[uuid]party{},
 		erasedSubjects: map[uuid]bool{},
@@ -187,7 +188,7 @@ func (c *checker) openParties(people []subjectRow) {
 	}
 }
 
-// checkChain checks the chain of records, and computes the current consents from it.
+// checkChain checks that the records form a chain, and computes the current consents from them.
 func (c *checker) checkChain(entries []recordEntry, anchoredHead *recordHead) {
 	prev, number, lastTime := genesisHash(c.id), int64(0), time.Time{}
 	for i := range entries {
@@ -215,7 +216,7 @@ func (c *checker) checkChain(entries []recordEntry, anchoredHead *recordHead) {
 	}
 }
 
-// applyRecord applies a record to the current consents, and checks its sealed details.
+// applyRecord computes the consent after a record, and checks the record's sealed details.
 func (c *checker) applyRecord(e *recordEntry) {
 	person := c.subjects[e.Subject]
 	if person == nil {
@@ -231,7 +232,7 @@ func (c *checker) applyRecord(e *recordEntry) {
 	}
 	p, ok := c.openedParties[e.Subject]
 	if !ok {
-		return // the subject was erased later, or the problem was reported already
+		return // the subject was erased later, or openParties has reported the problem
 	}
 	d, err := p.openDetails(c.id, e.Number, e.Sealed)
 	switch {
@@ -286,7 +287,7 @@ func (c *checker) applyRecord(e *recordEntry) {
 	}
 }
 
-// applyErasure applies an erasure.
+// applyErasure notes that a subject was erased, and checks that its name and keys are gone.
 func (c *checker) applyErasure(e *recordEntry) {
 	c.erasedSubjects[e.Subject] = true
 	switch p := c.subjects[e.Subject]; {
@@ -297,7 +298,7 @@ func (c *checker) applyErasure(e *recordEntry) {
 	}
 }
 
-// compareTables compares the current consents and the erased subjects in the database with the computed ones.
+// compareTables compares the tables of current consents, guardians and subjects with what follows from the records.
 func (c *checker) compareTables(x *Export) {
 	for _, p := range x.subjects {
 		if p.ErasedAt != nil && !c.erasedSubjects[p.Reference] {
@@ -337,7 +338,7 @@ func (c *checker) compareTables(x *Export) {
 	slices.SortStableFunc(c.findings, func(a, b Finding) int { return int(a.RecordNumber - b.RecordNumber) })
 }
 
-// equalRows tells whether two rows are equal; times are compared as instants.
+// equalRows reports whether two rows are equal. Times are equal if they are the same instant.
 func equalRows(a, b currentRow) bool {
 	for _, f := range []*currentRow{&a, &b} {
 		for _, t := range []**time.Time{&f.GivenAt, &f.ExpiresAt, &f.DueAt, &f.DecayFrom, &f.DecayedBefore,

@@ -14,10 +14,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// uuid is a reference to a person.
+// uuid is the reference by which records name a person.
 type uuid = [16]byte
 
-// recordEntry is a row of the table consent_record.
+// recordEntry is a row of pgconsent.consent_record, the table of consent records.
 type recordEntry struct {
 	Number        int64
 	RecordedAt    time.Time
@@ -44,22 +44,22 @@ type recordEntry struct {
 	chainLink
 }
 
-// chainLink says how an entry belongs to the chain: the hash of the entry before it, its own hash, and the codes of its
-// hash.
+// chainLink says how a record belongs to the chain: the hash of the record before it, its own hash, and codes (MACs) of
+// its own hash.
 type chainLink struct {
 	PreviousHash   []byte
 	Hash           []byte
 	MAC            []byte
-	MACKey         int32  // the number of the key with which Mac was made
-	CodeKey        *int32 // the number of the key of the code that replaces MAC; nil: there is none
+	MACKey         int32  // the number of the key with which MAC was made
+	CodeKey        *int32 // the number of the key of the code that rekey added in place of MAC; nil: there is none
 	ReplacementMAC []byte
 }
 
-// fromRecords is a FROM clause of consent_record with the codes that were added later.
+// fromRecords is a FROM clause of consent_record, joined with the codes that rekey has added.
 const fromRecords = "pgconsent.consent_record LEFT JOIN pgconsent.consent_code USING (number)"
 
-// recordColumns are the columns of fromRecords, in the order in which scan reads them. The first ones can be read even
-// if a later one has an invalid value.
+// recordColumns are the columns of fromRecords, in the order of [recordEntry.fields]. If a later column has an invalid
+// value, the first ones can still be read.
 const recordColumns = "number, hash, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, " +
 	"scope, given_at, expires_at, due_at, " +
 	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, mac, " +
@@ -72,7 +72,8 @@ func (e *recordEntry) fields() []any {
 		&e.Controller, &e.Request, &e.Sealed, &e.PreviousHash, &e.MAC, &e.MACKey, &e.CodeKey, &e.ReplacementMAC}
 }
 
-// scan reads an entry. A value that pgconsent never writes, such as infinity, leaves an entry that does not verify.
+// scan reads a record. A value that pgconsent never writes, such as infinity, is no error: the record then does not
+// verify.
 func (e *recordEntry) scan(row pgx.Row) error {
 	err := row.Scan(e.fields()...)
 	if errors.As(err, new(pgx.ScanArgError)) {
@@ -81,8 +82,8 @@ func (e *recordEntry) scan(row pgx.Row) error {
 	return err
 }
 
-// computeHash returns the hash of all fields except hash and MAC. Each field is hashed with its length, so that no two
-// different entries are hashed alike.
+// computeHash returns the hash of all fields except the hash and the codes. It hashes each field with its length, so
+// that different records never give the same input.
 func (e *recordEntry) computeHash() [sha256.Size]byte {
 	h := sha256.New()
 	h.Write([]byte("pgconsent consent record 1\n"))
@@ -162,7 +163,7 @@ func (e *recordEntry) computeHash() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// sign links the entry to the one before it, and signs it for this registry.
+// sign links the record to the one before it, and signs it for this registry.
 func (e *recordEntry) sign(k Keys, registry uuid) {
 	e.MACKey, _ = k.signingKey()
 	sum := e.computeHash()
@@ -170,12 +171,12 @@ func (e *recordEntry) sign(k Keys, registry uuid) {
 	e.MAC = k.recordMAC(e.MACKey, registry, e.Hash)
 }
 
-// recordMAC returns the code of a record under a key; nil if the key is missing.
+// recordMAC returns the code (MAC) of a record under a key, or nil if the key is missing.
 func (k Keys) recordMAC(kid int32, registry uuid, hash []byte) []byte {
 	return k.macFor("record|", kid, registry, hash)
 }
 
-// replacementMAC returns the code that replaces the code of another key.
+// replacementMAC returns the code that replaces a record's code after its key was retired.
 func (k Keys) replacementMAC(kid int32, registry uuid, hash []byte) []byte {
 	return k.macFor("again|", kid, registry, hash)
 }
@@ -192,7 +193,7 @@ func (k Keys) macFor(use string, kid int32, registry uuid, hash []byte) []byte {
 	return h.Sum(nil)
 }
 
-// findProblem returns what is wrong with an entry by itself; "": nothing.
+// findProblem returns what is wrong with a record by itself, or "" if nothing is.
 func (e *recordEntry) findProblem(k Keys, registry uuid) string {
 	sum := e.computeHash()
 	if !bytes.Equal(sum[:], e.Hash) {
@@ -206,7 +207,7 @@ func (e *recordEntry) findProblem(k Keys, registry uuid) string {
 		}
 	}
 	switch code := k.recordMAC(e.MACKey, registry, e.Hash); {
-	case code == nil && isReplacementValid: // the key of the entry's own code was retired
+	case code == nil && isReplacementValid: // the key of MAC was retired, and the replacement is valid
 	case code == nil:
 		return "the record is signed with a key that is not in the key file"
 	case !hmac.Equal(code, e.MAC):
@@ -215,13 +216,13 @@ func (e *recordEntry) findProblem(k Keys, registry uuid) string {
 	return ""
 }
 
-// genesisHash returns the hash that the first record names as that of the record before it.
+// genesisHash returns the hash that the first record has in place of the hash of a record before it.
 func genesisHash(registry uuid) []byte {
 	sum := sha256.Sum256(append([]byte("pgconsent consent registry 1\n"), registry[:]...))
 	return sum[:]
 }
 
-// consent returns the consent after the entry, for a known key.
+// consent returns the consent after the record. The caller knows its key in clear text.
 func (e *recordEntry) consent(key consent.Key) consent.Consent {
 	c := consent.Consent{
 		Key: key, State: consent.State(e.State), Categories: slices.Clone(e.Categories),
@@ -242,7 +243,7 @@ func (e *recordEntry) consent(key consent.Key) consent.Consent {
 	return c
 }
 
-// fillFromConsent sets the fields that hold the consent after the entry.
+// fillFromConsent sets the fields of the record that hold the consent after it.
 func (e *recordEntry) fillFromConsent(c consent.Consent) {
 	e.State, e.Categories, e.Purposes, e.Asked = string(c.State), c.Categories, c.Purposes, c.RequestedCategories
 	if e.Categories == nil {
@@ -274,7 +275,7 @@ func timeOrZero(t *time.Time) time.Time {
 	return t.UTC()
 }
 
-// toMicroseconds converts a time to the database's precision, microseconds.
+// toMicroseconds returns a time in PostgreSQL's precision, microseconds, or nil for the zero time.
 func toMicroseconds(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

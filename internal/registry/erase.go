@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// eraseSubject ends every consent of the subject, and then destroys the name and the key, without which the sealed
-// details cannot be read. Records of other subjects that name this one as grantee or guardian keep the reference.
+// eraseSubject ends every consent of the subject, and then destroys the subject's name and key, without which nobody
+// can read the sealed details. Records of other subjects that name this one as grantee or guardian keep the reference.
 func (w *recordWriter) eraseSubject(ctx context.Context, tx pgx.Tx, subject party, isKnown bool) (Result, []newRecord,
 	error) {
 	situation, err := w.readSituation(ctx, tx, consent.Key{
@@ -18,7 +18,7 @@ func (w *recordWriter) eraseSubject(ctx context.Context, tx pgx.Tx, subject part
 	if err != nil {
 		return Result{}, nil, err
 	}
-	// a party that may not erase is refused first, whether there are records or not
+	// A caller that may not erase is refused first, whether the subject has records or not.
 	var notFound *consent.NotFoundError
 	if _, err := consent.Decide(w.registry.Settings, w.recordTime, situation, w.command); err != nil && !errors.As(err,
 		&notFound) {
@@ -71,7 +71,7 @@ func (w *recordWriter) eraseSubject(ctx context.Context, tx pgx.Tx, subject part
 	return Result{Consent: erasedConsent, RecordNumber: w.lastHead.Number, RecordedAt: w.recordTime}, entries, nil
 }
 
-// findErasure finds an erasure whose commit was not confirmed.
+// findErasure finds the erasure that an earlier attempt made without an answer to its commit.
 func (w *recordWriter) findErasure(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
 	out := Result{IsRepeated: true}
 	err := tx.QueryRow(ctx,

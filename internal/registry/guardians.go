@@ -15,13 +15,13 @@ func (r *Registry) Guardians(ctx context.Context, subject string) ([]string, err
 	return r.readGuardianTable(ctx, "guardian", "subject", subject)
 }
 
-// Wards returns the subjects whose guardian is the given person, sorted by name.
+// Wards returns the names of the subjects whose guardian a person is, sorted by name.
 func (r *Registry) Wards(ctx context.Context, guardian string) ([]string, error) {
 	return r.readGuardianTable(ctx, "subject", "guardian", guardian)
 }
 
-// readGuardianTable reads the table of guardians that policies read, and checks each row against the records: a change
-// of the table alone has no effect.
+// readGuardianTable reads the table of guardians that policies read, and checks each row against the records. A row
+// that somebody has only written into this table has no effect.
 func (r *Registry) readGuardianTable(ctx context.Context, resultColumn, conditionColumn, name string) (out []string,
 	err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// forceIndexScans makes PostgreSQL use an index wherever there is one.
+// forceIndexScans makes PostgreSQL use an index for every table that has a suitable one.
 const forceIndexScans = `SELECT set_config('enable_' || s, 'off', true)
 	FROM unnest('{seqscan,bitmapscan,indexonlyscan,hashjoin,mergejoin,tidscan}'::text[]) AS s
 	UNION ALL SELECT set_config('enable_' || s, 'on', true) FROM unnest('{indexscan,nestloop}'::text[]) AS s`
@@ -22,9 +22,9 @@ const forceSeqScans = `SELECT set_config('enable_' || s, 'off', true)
 // lookUpBatch is the number of rows that one statement looks up.
 const lookUpBatch = 10_000
 
-// checkIndexes looks up every row of the registry through the indexes that policies and commands use. An index may
-// contradict its table: after a change of a library's collation, a restored file, or a write while it was invalid. It
-// can then hide a withdrawal from readers, which reading only the table would not show.
+// indexFindings looks up every row of the registry through the indexes that policies and commands use. An index may
+// contradict its table after a change of a library's collation, after a file was restored, or after a write while it
+// was invalid. It can then hide a withdrawal from readers, which a reading of the table alone would not show.
 func indexFindings(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	out, err := checkIndexes(ctx, tx, x)
 	var pg *pgconn.PgError
@@ -44,7 +44,7 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 	if _, err := tx.Exec(ctx, forceIndexScans); err != nil {
 		return nil, databaseError("verify the indexes of the consent registry", err)
 	}
-	// Each statement counts the rows that are not found, or are found with other contents.
+	// countMissing counts, in batches, the rows that the index does not find, or finds with other contents.
 	countMissing := func(name, sql string, n int, columns func(from, end int) []any) error {
 		for from := 0; from < n; from += lookUpBatch {
 			var problems int
@@ -136,14 +136,14 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 			return out, err
 		}
 	}
-	// for partial indexes, the number of rows in the index is compared with that in the table
+	// A partial index must find as many rows as the table has.
 	partial := []struct{ name, sql string }{
 		{"consent_current_expires",
 			"SELECT count(*) FROM pgconsent.consent_current WHERE state = 'given' AND expires_at <= 'infinity'"},
 		{"consent_current_due", "SELECT count(*) FROM pgconsent.consent_current WHERE due_at <= 'infinity'"},
 		{"outbox_next", "SELECT count(*) FROM pgconsent.outbox WHERE sent_at IS NULL AND next_at <= 'infinity'"},
 	}
-	var outbox bool // a table that cannot be read is reported elsewhere
+	var outbox bool // checkSideTables reports a table that cannot be read
 	if err := tx.QueryRow(ctx,
 		"SELECT COALESCE(has_table_privilege(to_regclass('pgconsent.outbox'), 'SELECT'), false)").Scan(&outbox); err != nil {
 		return out, databaseError("verify the indexes of the consent registry", err)
@@ -158,7 +158,7 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 		}
 		for _, p := range partial {
 			var n int64
-			// the statement gets a new plan each time
+			// This mode makes PostgreSQL plan the statement anew with the settings above.
 			if err := tx.QueryRow(ctx, p.sql, pgx.QueryExecModeExec).Scan(&n); err != nil {
 				return out, databaseError("verify the indexes of the consent registry", err)
 			}

@@ -8,18 +8,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Inspection is the result of [Registry.Inspect].
+// Inspection is what [Registry.Inspect] found.
 type Inspection struct {
 	LastRecord int64 // the number of the last record; 0: there is none
-	// how far the database's clock is behind the last record; 0: no further than a correction of the clock may set it
+	// how far the database's clock is behind the last record; 0: at most as far as a correction may set it back
 	ClockLag      time.Duration
-	NoAnchor      bool   // there are records but no anchor, so that the newest ones may be missing
-	MissingRecord string // an acknowledged record that is missing, because of which agents are refused; "": none
+	NoAnchor      bool   // the registry has records but no anchor, so a removal of the newest ones would not be noticed
+	MissingRecord string // why agents are refused: the anchored record is missing or differs; "": they are not
 	Findings      []Finding
 }
 
-// Inspect makes the cheap checks: the code of the last record, the anchor, the installed objects, and the clock.
-// [Registry.Verify] reads every record.
+// Inspect makes the checks that are cheap: the code of the last record, the anchor, the installed objects, and the
+// clock. [Registry.Verify] checks every record.
 func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 	var out Inspection
 	file, err := readAnchor(r.Anchor)

@@ -20,31 +20,31 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Keys are the keys outside the database, by number. The newest signs; all verify. They follow their file: a key that
-// is added or removed is noticed without a restart.
+// Keys are the keys of the key file, by number. The newest one signs, and all verify. When the file changes, the
+// process uses its new keys without a restart.
 type Keys struct{ *keyRing }
 
 type keyRing struct {
-	path string // the path of the key file; "": the keys are from no file
+	path string // the path of the key file; "": the keys do not come from a file
 
 	mu        sync.Mutex
 	fileInfo  os.FileInfo
 	checkedAt time.Time // when the file was last checked
 	byNumber  map[int32]derivedKeys
 	newest    int32
-	// keys that were removed from the file, and until when they still verify: a record that is being read may have been
-	// made with them
+	// keys that were removed from the file, and until when they still verify: a reader may just be reading a record that
+	// was made with them
 	retiredKeys map[int32]time.Time
 }
 
-// retiredKeyLifetime is longer than any read of one snapshot of the registry takes, but for audit verify, which starts
-// again.
+// retiredKeyLifetime is longer than any reader works on one snapshot of the registry. Only audit verify may take
+// longer; if it needs a retired key, it starts again.
 const retiredKeyLifetime = time.Minute
 
-// isZero reports whether there are no keys.
+// isZero reports whether no keys were loaded.
 func (k Keys) isZero() bool { return k.keyRing == nil }
 
-// signingKey returns the newest key of the file as it is now.
+// signingKey returns the number and the newest key that the file has now.
 func (k Keys) signingKey() (int32, derivedKeys) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,11 +52,11 @@ func (k Keys) signingKey() (int32, derivedKeys) {
 	return k.newest, k.byNumber[k.newest]
 }
 
-// keyByNumber returns a key by its number.
+// keyByNumber returns the key with a number; ok is false if there is none.
 func (k Keys) keyByNumber(number int32) (derivedKeys, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	// readers must also notice that a key was removed
+	// Reload even if the key is in memory: another process may have removed it from the file.
 	if number != k.newest && time.Since(k.checkedAt) > time.Second {
 		k.reloadIfChanged()
 	}
@@ -73,8 +73,8 @@ func (k Keys) keyByNumber(number int32) (derivedKeys, bool) {
 	return s, ok
 }
 
-// reloadIfChanged reads the file again if it has changed. If it cannot be read, the keys stay as they are. The caller
-// holds mu.
+// reloadIfChanged reads the file again if it has changed. If the file cannot be read, the keys in memory stay. The
+// caller holds mu.
 func (r *keyRing) reloadIfChanged() {
 	if r.path == "" {
 		return
@@ -103,7 +103,8 @@ func (r *keyRing) reloadIfChanged() {
 	r.fileInfo, r.byNumber, r.newest, r.retiredKeys = info, newKeys.byNumber, newKeys.newest, newKeys.retiredKeys
 }
 
-// derivedKeys has the keys that are derived from one key of the file, for separate uses.
+// derivedKeys are the two keys derived from one key of the file: one for codes (MACs), one for encrypting subjects'
+// keys.
 type derivedKeys struct{ mac, wrapping [sha256.Size]byte }
 
 func deriveKeys(key []byte) derivedKeys {
@@ -119,7 +120,7 @@ func deriveKey(key []byte, use string) [sha256.Size]byte {
 const keyFileHeader = "# pgconsent consent key: number and 32 bytes. Keep a copy apart from the database's backups; " +
 	"without it consent records prove nothing and erase nothing.\n"
 
-// MakeKey writes a new key file with mode 0600, unless there is one, and reports whether it did.
+// MakeKey writes a new key file with mode 0600, unless the file exists, and reports whether it wrote one.
 func MakeKey(path string) (isCreated bool, err error) {
 	if _, err := os.Stat(path); err == nil {
 		return false, nil
@@ -144,7 +145,7 @@ func MakeKey(path string) (isCreated bool, err error) {
 	return true, syncDir(filepath.Dir(path))
 }
 
-// LoadKeys reads a key file. It refuses a file that other users may read.
+// LoadKeys reads a key file. It returns an error if other users may read the file.
 func LoadKeys(path string) (Keys, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -170,7 +171,7 @@ func LoadKeys(path string) (Keys, error) {
 	return k, nil
 }
 
-// nextKeyPrefix begins the line of a key that is known and not used yet.
+// nextKeyPrefix begins the line of a key that verifies but does not sign yet.
 const nextKeyPrefix = "next "
 
 func parseKeys(text []byte) (Keys, error) {

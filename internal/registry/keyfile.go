@@ -16,14 +16,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// KeyFile describes a key file, without the keys.
+// KeyFile says which keys a key file has, without the keys themselves.
 type KeyFile struct {
 	SigningKey int32   `json:"key"`            // the number of the key that signs
 	OlderKeys  []int32 `json:"older"`          // the numbers of the keys that only verify
-	NextKey    int32   `json:"next,omitempty"` // the number of a key that is not used yet; 0: there is none
+	NextKey    int32   `json:"next,omitempty"` // the number of a key that does not sign yet; 0: there is none
 }
 
-// ReadKeyFile describes the keys of a file.
+// ReadKeyFile returns which keys a key file has.
 func ReadKeyFile(path string) (KeyFile, error) {
 	lines, err := keyLines(path)
 	if err != nil {
@@ -44,8 +44,8 @@ func ReadKeyFile(path string) (KeyFile, error) {
 	return out, nil
 }
 
-// AddNextKey adds a key that is not used yet, unless there is one, so that the file can be copied to other machines
-// first.
+// AddNextKey adds a key that does not sign yet, unless the file has one. The administrator can then copy the file to
+// other machines before a record is signed with that key.
 func AddNextKey(path string) error {
 	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
 		newest := int32(0)
@@ -61,7 +61,7 @@ func AddNextKey(path string) error {
 	})
 }
 
-// UseNextKey begins to use the key that was added last. Older keys still verify.
+// UseNextKey makes the key that AddNextKey added sign new records. Older keys still verify.
 func UseNextKey(path string) error {
 	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
 		for i, l := range lines {
@@ -71,8 +71,8 @@ func UseNextKey(path string) error {
 	})
 }
 
-// RetireOlderKeys removes the older keys from the file, unless one of the registries that use the file still needs one.
-// No other process may change a registry meanwhile. If a key is needed, the error is a *KeyInUseError.
+// RetireOlderKeys removes the older keys from the file. It holds the locks of the registries that use the file, and
+// returns a *KeyInUseError if one of them still needs an older key.
 func RetireOlderKeys(ctx context.Context, path string, registries []*Registry) error {
 	for _, r := range registries {
 		tx, release, err := r.lockRegistry(ctx)
@@ -80,8 +80,7 @@ func RetireOlderKeys(ctx context.Context, path string, registries []*Registry) e
 			return err
 		}
 		defer release()
-		// The anchor is not locked: a process that waits for the registry with the anchor locked signs it with the
-		// newest key.
+		// The anchor is not locked: a process that has it locked and waits for the registry will sign it with the newest key.
 		newest, _ := r.Keys.signingKey()
 		o, err := r.countOlderKeyUse(ctx, tx, newest)
 		if err != nil {
@@ -102,7 +101,7 @@ func RetireOlderKeys(ctx context.Context, path string, registries []*Registry) e
 	})
 }
 
-// KeyInUseError is the error if an older key is still needed.
+// KeyInUseError is the error that a registry still needs an older key.
 type KeyInUseError struct {
 	Database string
 	Use      OlderKeyUse
@@ -125,7 +124,7 @@ type keyLine struct {
 }
 
 func keyLines(path string) ([]keyLine, error) {
-	if _, err := LoadKeys(path); err != nil { // check that it is a key file
+	if _, err := LoadKeys(path); err != nil { // LoadKeys checks that the file is a key file
 		return nil, err
 	}
 	text, err := os.ReadFile(path)
@@ -148,7 +147,7 @@ func keyLines(path string) ([]keyLine, error) {
 	return out, nil
 }
 
-// changeKeys replaces the key file atomically and keeps its owner. One process changes it at a time.
+// changeKeys replaces the key file atomically; the new file has the same owner. Only one process at a time can do so.
 func changeKeys(path string, change func([]keyLine) ([]keyLine, error)) error {
 	fail := func(err error) error {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the consent key file cannot be changed: %v", err).

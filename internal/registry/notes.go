@@ -13,14 +13,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// NoteSigner makes and checks the codes of a sweeper's notes about deletions. Somebody who writes a note by hand, even
-// with all rights in the database, has no key to make a code.
+// NoteSigner makes and checks the codes of the notes in which a sweeper says that it deleted rows. Somebody who writes
+// a note by hand, even with all rights in the database, has no key to make such a code.
 type NoteSigner struct {
 	keys Keys
 	id   uuid
 }
 
-// NoteSigner returns the signer that makes and checks codes for this registry with its current keys.
+// NoteSigner returns a signer for the notes of this registry.
 func (r *Registry) NoteSigner(ctx context.Context) (out NoteSigner, err error) {
 	err = r.snapshot(ctx, func(_ context.Context, _ pgx.Tx, id uuid, _ time.Time) error {
 		out = NoteSigner{r.Keys, id}
@@ -29,7 +29,7 @@ func (r *Registry) NoteSigner(ctx context.Context) (out NoteSigner, err error) {
 	return out, err
 }
 
-// Code returns the code for one subject's deletions in one sweep; no two codes are equal.
+// Code returns the code for the deletions of one subject's rows in one sweep. No two codes are equal.
 func (n NoteSigner) Code(subject string) string {
 	once := make([]byte, 16)
 	_, _ = rand.Read(once) // rand.Read never fails
@@ -38,8 +38,8 @@ func (n NoteSigner) Code(subject string) string {
 	return fmt.Sprintf("%d.%s.%x", kid, text, n.keys.macFor("note|"+text+"|", kid, n.id, []byte(subject)))
 }
 
-// Verify checks that a code is valid for this subject, and returns a part that no other code has, by which a note is
-// recorded once.
+// Verify checks that a code is valid for a subject. noteID is a part of the code that no other code has, so that the
+// sweeper records each note only once.
 func (n NoteSigner) Verify(subject, code string) (noteID string, ok bool) {
 	parts := strings.Split(code, ".")
 	if len(parts) != 3 || len(parts[1]) != 32 {

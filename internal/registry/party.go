@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// querier is a connection or a transaction.
+// querier reads: it is a connection or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
@@ -47,7 +47,7 @@ func findParty(ctx context.Context, q querier, k Keys, registry uuid, name strin
 	return p, true, nil
 }
 
-// findOrMakeParty returns a party by its name, and makes a reference to it if there is none.
+// findOrMakeParty returns the party with a name, and gives it a reference if it has none yet.
 func (w *recordWriter) findOrMakeParty(ctx context.Context, tx pgx.Tx, name string, subject party) (party, error) {
 	if name == subject.name {
 		w.partyByName[name] = subject
@@ -70,8 +70,8 @@ func (w *recordWriter) insertParty(ctx context.Context, tx pgx.Tx, p party) erro
 	return nil
 }
 
-// readSituation returns what the records say before a command. It reads the records, not the table of current consents,
-// which somebody may have changed.
+// readSituation returns what [consent.Decide] needs to know about the state. It reads the records, because somebody may
+// have changed the table of current consents.
 func (w *recordWriter) readSituation(ctx context.Context, tx pgx.Tx, key consent.Key,
 	subject party) (consent.Situation, error) {
 	var s consent.Situation
@@ -92,7 +92,7 @@ func (w *recordWriter) readSituation(ctx context.Context, tx pgx.Tx, key consent
 		}
 	}
 	if command.Caller.Role == consent.RoleGuardian && !s.IsGuardian {
-		return s, nil // a command about no guardian is refused before any record is read
+		return s, nil // Decide refuses a caller who is no guardian, so no record is needed
 	}
 	if command.Action != consent.ActionAppoint && command.Action != consent.ActionDismiss {
 		var err error
@@ -109,8 +109,8 @@ func (w *recordWriter) readSituation(ctx context.Context, tx pgx.Tx, key consent
 	return s, nil
 }
 
-// isGuardian tells whether the records say that a party is a guardian of the subject. If the record was altered, it
-// returns an error.
+// isGuardian reports whether the records say that a party is a guardian of the subject. It returns an error if the
+// record was altered.
 func (w *recordWriter) isGuardian(ctx context.Context, tx pgx.Tx, subject, guardian party) (bool, error) {
 	var e recordEntry
 	err := e.scan(tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+` WHERE subject = $1
@@ -128,7 +128,7 @@ func (w *recordWriter) isGuardian(ctx context.Context, tx pgx.Tx, subject, guard
 	return e.Event == string(consent.EventAppointed), nil
 }
 
-// lastConsent returns the consent as the last record of a key leaves it; nil: the key has no record.
+// lastConsent returns the consent after the last record with a key, or nil if there is no such record.
 func (w *recordWriter) lastConsent(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (*consent.Consent,
 	error) {
 	var grantee *uuid
@@ -154,8 +154,8 @@ func (w *recordWriter) lastConsent(ctx context.Context, tx pgx.Tx, key consent.K
 	return &before, nil
 }
 
-// untrustedConsent is a consent whose records cannot be trusted: it is taken for active, so that its end is recorded
-// and all older data are void.
+// untrustedConsent returns a consent in place of one whose record was altered. It counts as given, so that its end is
+// recorded and all older data become void.
 func untrustedConsent(key consent.Key, recordedConsent consent.Consent) consent.Consent {
 	c := consent.Consent{Key: key, State: consent.StateGiven, Stream: recordedConsent.Stream, Categories: []string{},
 		Purposes: []string{}, VoidBefore: recordedConsent.VoidBefore}
@@ -165,7 +165,7 @@ func untrustedConsent(key consent.Key, recordedConsent consent.Consent) consent.
 	return c
 }
 
-// findKnownParty finds a party by its name. The subject is known already.
+// findKnownParty finds a party by its name; for the subject's name it returns the subject.
 func (w *recordWriter) findKnownParty(ctx context.Context, tx pgx.Tx, name string, subject party) (party, bool, error) {
 	if name == subject.name {
 		return subject, true, nil
@@ -187,14 +187,14 @@ func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, sc
 	return e, true, nil
 }
 
-// findPartnershipAsker returns the party that last asked for the partnership.
+// findPartnershipAsker returns the party that requested the partnership last.
 func (w *recordWriter) findPartnershipAsker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
 	var e recordEntry
 	err := e.scan(tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+
 		fromRecords+" WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.reference))
 	var d recordDetails
 	switch {
-	case errors.Is(err, pgx.ErrNoRows): // nobody has asked for it
+	case errors.Is(err, pgx.ErrNoRows): // nobody has requested a partnership
 	case err != nil:
 		return consent.Party{}, databaseError("look up who asked", err)
 	default:
@@ -209,7 +209,7 @@ func (w *recordWriter) findPartnershipAsker(ctx context.Context, tx pgx.Tx, subj
 	return consent.Party{Role: d.RecordedByRole, ID: names[d.RecordedByRef]}, err
 }
 
-// namesOf returns the names of references in hex; "" for erased persons.
+// namesOf returns the names of references, which are in hex. The name of an erased person is "".
 func namesOf(ctx context.Context, q querier, refs []string) (map[string]string, error) {
 	var ids []uuid
 	for _, r := range refs {

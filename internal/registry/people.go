@@ -9,22 +9,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Person is a subject with the state of each of their consents.
+// Person is a subject with the present state of their consents.
 type Person struct {
 	Subject  string
-	Consents []consent.Consent // the consents, that of the stream first
+	Consents []consent.Consent // the consents; the one with a stream comes first
 }
 
-// PeopleFilter chooses subjects, a page at a time.
+// PeopleFilter says which subjects [Registry.People] returns, page by page.
 type PeopleFilter struct {
-	Text     string         // a part of the id, in upper or lower case; "": any
-	Stream   consent.Stream // the stream of an active relationship; "": any, or none
+	Text     string         // text that the id contains, in any case; "": all ids
+	Stream   consent.Stream // the stream of an active consent; "": with any stream or none
 	After    string         // the last subject of the previous page; "": the first page
 	PageSize int            // the number of subjects on a page
 }
 
-// People returns a page of the subjects that the registry knows, sorted by id; hasMore tells whether there are others
-// after them. It reads the table of current consents, not the records.
+// People returns a page of the subjects that the registry knows, sorted by id. hasMore reports whether more subjects
+// follow the page. People reads the table of current consents, not the records.
 func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, hasMore bool, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, clock time.Time) error {
 		now = clock

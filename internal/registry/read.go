@@ -10,17 +10,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// snapshot runs f on one snapshot of the registry.
+// snapshot calls f with a read-only transaction that sees one snapshot of the registry.
 func (r *Registry) snapshot(ctx context.Context,
 	f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
 	return r.readSnapshot(ctx, false, f)
 }
 
-// readSnapshot is snapshot, but with isLong, f may take as long as it needs.
+// readSnapshot is [Registry.snapshot], but if isLong is true, f may take as long as it needs.
 func (r *Registry) readSnapshot(ctx context.Context, isLong bool,
 	f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
 	return r.tryWithConnection(ctx, isLong, queryTimeoutError, func(ctx context.Context, conn *pgx.Conn) error {
-		// the search path is set again, because an event trigger at login may have changed it
+		// An event trigger on login may have changed the search path, so it is set again.
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{
 			BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog"})
 		if err != nil {
@@ -37,8 +37,8 @@ func (r *Registry) readSnapshot(ctx context.Context, isLong bool,
 	})
 }
 
-// CurrentRecord returns the last record of a key, and the database's time. The error for a key without records is a
-// *consent.NotFoundError.
+// CurrentRecord returns the last record of a consent, and the database's time. If there is no such record, the error is
+// a *consent.NotFoundError.
 func (r *Registry) CurrentRecord(ctx context.Context, key consent.Key) (consent.Record, time.Time, error) {
 	current, now, err := r.CurrentOfSubject(ctx, key.Subject)
 	if err != nil {
@@ -52,7 +52,8 @@ func (r *Registry) CurrentRecord(ctx context.Context, key consent.Key) (consent.
 	return consent.Record{}, now, consent.NewNotFound()
 }
 
-// CurrentOfSubject returns the last record of each key of a subject, streams first, and the database's time.
+// CurrentOfSubject returns the last record of each consent of a subject, those with a stream first, and the database's
+// time.
 func (r *Registry) CurrentOfSubject(ctx context.Context, subject string) (out []consent.Record, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, clock time.Time) error {
 		now = clock
@@ -66,8 +67,7 @@ func (r *Registry) CurrentOfSubject(ctx context.Context, subject string) (out []
 	return out, now, err
 }
 
-// History returns all records of a subject, oldest first. The error for a subject without any is a
-// *consent.NotFoundError.
+// History returns all records of a subject, oldest first. If there is none, the error is a *consent.NotFoundError.
 func (r *Registry) History(ctx context.Context, subject string) (out []consent.Record, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		out, err = r.readRecords(ctx, tx, id, subject, "true")
@@ -79,7 +79,7 @@ func (r *Registry) History(ctx context.Context, subject string) (out []consent.R
 	return out, err
 }
 
-// readRecords reads and opens the records of a subject.
+// readRecords reads the records of a subject that meet a condition, and decrypts their details.
 func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject, where string,
 	args ...any) ([]consent.Record, error) {
 	p, ok, err := findParty(ctx, tx, r.Keys, id, subject)
@@ -138,7 +138,7 @@ func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject,
 	return out, nil
 }
 
-// ErasedName is shown instead of the name of an erased person.
+// ErasedName stands for the name of an erased person.
 const ErasedName = "(erased)"
 
 func scanEntry(row pgx.CollectableRow) (recordEntry, error) {
@@ -146,14 +146,15 @@ func scanEntry(row pgx.CollectableRow) (recordEntry, error) {
 	return e, row.Scan(e.fields()...)
 }
 
-// PendingPartnership is a request that waits for the agent's side.
+// PendingPartnership is a requested partnership about which the agent's side has not decided.
 type PendingPartnership struct {
 	Subject    string
 	Categories []string // the requested categories
 	DueAt      time.Time
 }
 
-// PendingPartnerships returns the requests for partnerships that can be decided, the most urgent first.
+// PendingPartnerships returns the requested partnerships that can still be decided, those with the earliest deadline
+// first.
 func (r *Registry) PendingPartnerships(ctx context.Context) (out []PendingPartnership, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, now time.Time) error {
 		rows, err := tx.Query(ctx,
@@ -169,8 +170,8 @@ func (r *Registry) PendingPartnerships(ctx context.Context) (out []PendingPartne
 	return out, err
 }
 
-// DueCommands returns commands for what is due by time: expiries, lapsed requests and warnings. It returns at most this
-// many.
+// DueCommands returns at most limit commands that record what time alone has caused: expired consents, requests whose
+// deadline has passed, and warnings.
 func (r *Registry) DueCommands(ctx context.Context, limit int) (out []consent.Command, err error) {
 	warning := r.Settings.WarningTime
 	if warning == 0 {
@@ -201,7 +202,7 @@ func (r *Registry) DueCommands(ctx context.Context, limit int) (out []consent.Co
 	return out, err
 }
 
-// LastRecordNumber returns the number of the last record; 0 if there is none.
+// LastRecordNumber returns the number of the last record, or 0 if there is none.
 func (r *Registry) LastRecordNumber(ctx context.Context) (number int64, err error) {
 	err = r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_epoch()").Scan(&number); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Records returns records of all subjects with numbers greater than after, oldest first, at most this many. Records of
+// Records returns at most limit records of all subjects with numbers greater than after, oldest first. Records of
 // erased subjects have the event and the time, but no name.
 func (r *Registry) Records(ctx context.Context, after int64, limit int) (out []consent.Record, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {

@@ -15,20 +15,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Config configures a registry.
+// Config says how to reach a registry.
 type Config struct {
-	Connect  *pgx.ConnConfig // the login as the control role
-	Database string          // the database's name in the configuration, which also names its entry in the anchor file
+	Connect  *pgx.ConnConfig // how to log in as the control role
+	Database string          // the database's name in the configuration; the anchor file has an entry with this name
 	Keys     Keys
 	Anchor   string // the path of the anchor file
 	Settings consent.Settings
 
-	RetryFor time.Duration // how long a call tries again while the database is not available; 0: 15 s
+	RetryFor time.Duration // how long a call tries again while the database is unavailable; 0: 15 s
 
-	afterCommit func() // tests set it; it is called after the commit and before the anchor
+	afterCommit func() // tests set it: it runs after the commit and before the anchor is written
 }
 
-// Registry reads and writes the records of one database. It is safe for concurrent use.
+// Registry reads and writes the consent records of one database. It is safe for concurrent use.
 type Registry struct {
 	Config
 
@@ -37,7 +37,7 @@ type Registry struct {
 	closed    bool
 }
 
-// Open returns a registry, which connects when it is first used.
+// Open returns a registry. It connects when it is first used.
 func Open(c Config) (*Registry, error) {
 	switch {
 	case c.Connect == nil:
@@ -51,7 +51,7 @@ func Open(c Config) (*Registry, error) {
 	for name, value := range map[string]string{
 		"application_name": "pgconsent consent", "search_path": "pg_catalog", "statement_timeout": "10s", "lock_timeout": "8s",
 		"idle_in_transaction_session_timeout": "30s", "client_encoding": "UTF8", "DateStyle": "ISO", "TimeZone": "UTC",
-		// override settings that are stored for the role
+		// These override settings that are stored for the role.
 		"default_transaction_read_only": "off", "default_transaction_isolation": "read committed", "quote_all_identifiers": "off",
 	} {
 		c.Connect.RuntimeParams[name] = value
@@ -62,7 +62,7 @@ func Open(c Config) (*Registry, error) {
 	return &Registry{Config: c}, nil
 }
 
-// Close closes idle connections; calls in progress finish.
+// Close closes idle connections. Calls that are running finish.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,13 +101,13 @@ func (r *Registry) release(conn *pgx.Conn) {
 	}
 }
 
-// withConnection calls f with a connection, and tries again while the database is not available.
+// withConnection calls f with a connection, and calls it again while the database is unavailable.
 func (r *Registry) withConnection(ctx context.Context, f func(ctx context.Context, conn *pgx.Conn) error) error {
 	return r.tryWithConnection(ctx, false, unreachableError, f)
 }
 
-// tryWithConnection is withConnection, but reports a database that is not available by the error that unavailableError
-// returns. With isLong, f may take longer than an attempt may.
+// tryWithConnection is [Registry.withConnection] with two options. unavailableError makes the error if the database
+// stays unavailable. If isLong is true, f may take longer than RetryFor.
 func (r *Registry) tryWithConnection(callContext context.Context, isLong bool, unavailableError func(error) error,
 	f func(ctx context.Context, conn *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(callContext, r.RetryFor)
@@ -131,7 +131,7 @@ func (r *Registry) tryWithConnection(callContext context.Context, isLong bool, u
 		}
 		select {
 		case <-ctx.Done():
-			// a server that has no room for a connection has begun nothing
+			// A server that has too many connections has not begun the call, so its own error is returned.
 			if loginError := sqlstate.LoginFailedError(r.Connect.User,
 				lastError); loginError.Code == sqlstate.TooManyConnections {
 				return loginError
@@ -142,7 +142,7 @@ func (r *Registry) tryWithConnection(callContext context.Context, isLong bool, u
 	}
 }
 
-// isTransient tells whether the cause of an error may go away: a restart, a lock, a lost connection.
+// isTransient reports whether the cause of an error may disappear: a restart, a lock, a lost connection.
 func isTransient(err error) bool {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
@@ -165,7 +165,7 @@ func isTransient(err error) bool {
 		isConnectionLost(err)
 }
 
-// isConnectionLost tells whether the connection broke during a statement.
+// isConnectionLost reports whether the connection broke during a statement.
 func isConnectionLost(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, errConnection) || isConnectionEOF(err)
 }
@@ -183,7 +183,7 @@ func queryTimeoutError(err error) error {
 		WithHint("Nothing was changed. Try again when it can be reached.").WithCause(err)
 }
 
-// databaseError returns the error for a failure of the database.
+// databaseError returns the error for callers after a failure of the database.
 func databaseError(action string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
@@ -194,14 +194,14 @@ func databaseError(action string, err error) error {
 		case "42501":
 			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s", action).
 				WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
-		case "25006", "0A000": // only a standby refuses pgconsent's transactions with these codes
+		case "25006", "0A000": // only a standby answers pgconsent's transactions with these codes
 			return StandbyError(err)
 		}
 	}
 	return fmt.Errorf("%s: %w", action, err)
 }
 
-// StandbyError returns the error of a change on a server that is a standby.
+// StandbyError returns the error for a change that was tried on a standby server.
 func StandbyError(cause error) error {
 	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "the server takes no changes: it is a standby").
 		WithHint("Let upstream name the primary, or promote this server.").WithCause(cause)

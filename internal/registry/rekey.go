@@ -10,24 +10,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// OlderKeyUse counts what still needs keys older than the newest.
+// OlderKeyUse counts what still needs keys that are older than the newest.
 type OlderKeyUse struct {
-	Subjects int  `json:"people"`  // the number of people whose keys are wrapped with an older key
+	Subjects int  `json:"people"`  // the number of subjects whose keys are encrypted with an older key
 	Records  int  `json:"records"` // the number of records that only an older key verifies
-	Anchor   bool `json:"anchor"`  // the anchored head of this database needs an older key
-	Notes    int  `json:"notes"`   // the number of notes of deletions that the next sweep will record
+	Anchor   bool `json:"anchor"`  // the anchor entry of this database was signed with an older key
+	Notes    int  `json:"notes"`   // the number of unrecorded notes that were signed with an older key
 }
 
-// IsZero tells whether older keys are not needed.
+// IsZero reports whether nothing needs older keys.
 func (o OlderKeyUse) IsZero() bool { return o == OlderKeyUse{} }
 
-// OlderKeyUse counts what needs keys older than the newest.
+// OlderKeyUse counts what still needs keys that are older than the newest.
 func (r *Registry) OlderKeyUse(ctx context.Context) (OlderKeyUse, error) {
 	newest, _ := r.Keys.signingKey()
 	return r.KeyUseOlderThan(ctx, newest)
 }
 
-// KeyUseOlderThan is [Registry.OlderKeyUse] for the case that this key were the newest.
+// KeyUseOlderThan is [Registry.OlderKeyUse] as if the given key were the newest.
 func (r *Registry) KeyUseOlderThan(ctx context.Context, newest int32) (out OlderKeyUse, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, _ time.Time) error {
 		out, err = r.countOlderKeyUse(ctx, tx, newest)
@@ -54,15 +54,15 @@ func (r *Registry) countOlderKeyUse(ctx context.Context, q querier, newest int32
 	return out, nil
 }
 
-// wrapPrefix returns the first bytes of every key that is wrapped with the key of a number.
+// wrapPrefix returns the first bytes of every subject's key that is encrypted with the key of this number.
 func wrapPrefix(kid int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(kid)) }
 
-// rekeyBatch is the number of people or records that one transaction changes.
+// rekeyBatch is how many subjects or records one transaction changes.
 const rekeyBatch = 500
 
-// Rekey wraps every person's key with the newest key, and signs with it the anchor and every record that another key
-// has signed. It verifies the registry first, so that it does not sign an altered one. If it is interrupted, the next
-// call continues. Other processes may write and erase meanwhile.
+// Rekey encrypts every subject's key with the newest key, and signs with it the anchor and every record that another
+// key has signed. It verifies the registry first, so that it does not sign an altered one. If it is interrupted, the
+// next call continues. Other processes may make and erase records meanwhile.
 func (r *Registry) Rekey(ctx context.Context, progress func(done, total int)) error {
 	report, err := r.Verify(ctx)
 	if err != nil {
@@ -71,8 +71,8 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, total int)) er
 	if len(report.Findings) > 0 {
 		return newTamperedError(report.Findings[0].String())
 	}
-	// Wait for the writers in progress, which may have begun with an older key: consent_open locks the registry's row
-	// as every writer does. Later writers use the newest key of the file.
+	// Wait for the writers in progress, which may have begun with an older key: consent_open takes the lock that every
+	// writer takes. Later writers use the newest key of the file.
 	if err := r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "SELECT FROM pgconsent.consent_open()"); err != nil {
 			return databaseError("wait for other changes of consent", err)
@@ -118,7 +118,7 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, total int)) er
 	return r.signAnchorAnew(ctx)
 }
 
-// rewrapKeys wraps the keys of some people with the newest key.
+// rewrapKeys encrypts the keys of up to rekeyBatch subjects with the newest key.
 func (r *Registry) rewrapKeys(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
 	newest, _ := r.Keys.signingKey()
 	rows, err := tx.Query(ctx,
@@ -162,10 +162,10 @@ func (r *Registry) rewrapKeys(ctx context.Context, tx pgx.Tx, id uuid) (int, err
 		newKeys).Scan(&n); err != nil {
 		return 0, databaseError("wrap keys anew", err)
 	}
-	return len(refs), nil // people who were erased meanwhile are not selected again
+	return len(refs), nil // subjects who were erased meanwhile have no key and are not selected again
 }
 
-// replaceMACs gives new codes to some records.
+// replaceMACs adds codes of the newest key to up to rekeyBatch records.
 func (r *Registry) replaceMACs(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
 	newest, _ := r.Keys.signingKey()
 	rows, err := tx.Query(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+
@@ -198,7 +198,7 @@ func (r *Registry) replaceMACs(ctx context.Context, tx pgx.Tx, id uuid) (int, er
 	return len(numbers), nil
 }
 
-// signAnchorAnew signs the anchored head with the newest key.
+// signAnchorAnew signs the anchor entry of this database with the newest key.
 func (r *Registry) signAnchorAnew(ctx context.Context) error {
 	a, err := openAnchor(ctx, r.Anchor, r.Database, r.Keys)
 	if err != nil {
@@ -222,7 +222,7 @@ func (r *Registry) signAnchorAnew(ctx context.Context) error {
 	return nil
 }
 
-// lockRegistry keeps others from changing the registry until the transaction ends.
+// lockRegistry takes the lock of writers, so that nobody changes the registry until the returned function is called.
 func (r *Registry) lockRegistry(ctx context.Context) (pgx.Tx, func(), error) {
 	conn, err := r.connect(ctx)
 	if err != nil {

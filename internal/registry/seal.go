@@ -15,12 +15,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// party is a row of pgconsent.subject with its key unwrapped.
+// party is a row of pgconsent.subject with its key decrypted.
 type party struct {
 	reference uuid
 	name      string
 	key       []byte
-	// the first wrapped form of the key, from which the subject's pseudonyms are derived; nil: the present form
+	// the hash of key as it was first encrypted, from which PostgreSQL makes pseudonyms; nil: rekey has not changed it
 	pseudonymKey []byte
 }
 
@@ -33,7 +33,7 @@ func newParty(name string) party {
 	return p
 }
 
-// wrap encrypts a subject's key with the newest key of the file.
+// wrap encrypts a subject's key with the newest key of the key file.
 func (k Keys) wrap(registry uuid, p party) []byte {
 	number, s := k.signingKey()
 	return append(binary.BigEndian.AppendUint32(nil, uint32(number)),
@@ -55,26 +55,26 @@ func (k Keys) unwrap(registry, ref uuid, wrappedKey, pseudonymKey []byte) ([]byt
 	return key, nil
 }
 
-// recordDetails are the parts of a record that are sealed.
+// recordDetails are the parts of a record that are encrypted with the subject's key.
 type recordDetails struct {
 	Version        int          `json:"v"`
 	Subject        string       `json:"subject"`
 	Scope          string       `json:"scope"`
-	Grantor        string       `json:"grantor,omitempty"` // the references of persons, in hex
+	Grantor        string       `json:"grantor,omitempty"` // this and the next references to persons are in hex
 	RecordedByRole consent.Role `json:"by"`
 	RecordedByRef  string       `json:"by_ref,omitempty"`
 	Guardian       string       `json:"guardian,omitempty"`
 	Via            string       `json:"via,omitempty"`
 	Reason         string       `json:"reason,omitempty"`
 	Evidence       string       `json:"evidence,omitempty"`
-	// a digest of the command, which is compared with that of a repeated key
+	// the hash of the command, to recognise a repeated one
 	Command string `json:"command,omitempty"`
-	// for each reference the name of the person, with its proof
+	// the names to which the references belong, as proofs
 	Names map[string]nameProof `json:"names,omitempty"`
 }
 
-// nameProof is a MAC of a person's name under the person's own key. Together with the key it proves the name; without
-// the key it reveals nothing.
+// nameProof is a MAC of a person's name under the person's own key. Whoever has the key can check the name; without the
+// key the proof reveals nothing.
 type nameProof string
 
 func (p party) proveName() nameProof {
@@ -84,7 +84,7 @@ func (p party) proveName() nameProof {
 	return nameProof(hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
-// pseudonym returns a MAC under the subject's key: equal texts of one subject have equal digests.
+// pseudonym returns a MAC of a text under the subject's key. For the same subject, equal texts have equal pseudonyms.
 func (p party) pseudonym(use, text string) []byte {
 	h := hmac.New(sha256.New, p.key)
 	h.Write([]byte(use + "|"))
@@ -99,7 +99,7 @@ func (p party) scope(scope string) []byte {
 	return p.pseudonym("scope", scope)
 }
 
-// sealDetails encrypts details for one record of the subject.
+// sealDetails encrypts the details of one record with the subject's key.
 func (p party) sealDetails(registry uuid, number int64, d recordDetails) ([]byte, error) {
 	text, err := json.Marshal(d)
 	if err != nil {

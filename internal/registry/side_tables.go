@@ -7,9 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// checkSideTables compares the other tables of the registry with the records: messages to users, subjects to be
-// deleted, and the progress of the sweeper. Messages are removed 30 days after they were sent, and erased subjects when
-// their rows are deleted: missing ones cannot be noticed after that. The control role can read these tables.
+// checkSideTables compares the other tables of the registry with the records: messages to users, subjects whose rows
+// are to be deleted, and the progress of the sweeper. Messages are removed 30 days after they were sent, and erased
+// subjects when their rows are deleted; after that nobody can tell whether one is missing. The control role can read
+// these tables.
 func checkSideTables(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Finding, error) {
 	var isReadable bool
 	if err := tx.QueryRow(ctx, `SELECT count(*) = 5 AND bool_and(has_table_privilege(c.oid, 'SELECT'))

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// structureFile describes what migrate installs, in the form of the query below. The member generatedByMember tells
-// what wrote it.
+// structureFile is what structureQuery returns for a database in which migrate has installed the registry. The member
+// generatedByMember names the program that wrote the file.
 //
 //go:embed structure.json
 var structureFile []byte
@@ -22,8 +22,7 @@ const generatedByMember = "//"
 
 // structureQuery lists everything in the database that protects records: tables with their columns, constraints and
 // indexes, triggers and whether they fire, functions with their bodies, and all rights beyond reading. $1 is the
-// control role. The owner of the schema is listed as "owner", and so are the owners of its objects if they are the
-// same.
+// control role. It calls the owner of the schema "owner", and also the owner of an object if that is the same role.
 const structureQuery = `
 WITH schema AS (
   SELECT n.oid, n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'pgconsent'
@@ -105,7 +104,7 @@ WITH schema AS (
 )
 SELECT p.identity, p.content::text FROM parts AS p ORDER BY p.identity`
 
-// readStructure reads this structure of the database.
+// readStructure runs structureQuery and returns its rows by their identity.
 func readStructure(ctx context.Context, q querier, controlRole string) (map[string]string, error) {
 	rows, err := q.Query(ctx, structureQuery, controlRole)
 	if err != nil {
@@ -122,7 +121,7 @@ func readStructure(ctx context.Context, q querier, controlRole string) (map[stri
 	return out, nil
 }
 
-// compareStructure reports differences from what migrate installs.
+// compareStructure reports how the database differs from structureFile.
 func compareStructure(now map[string]string) []Finding {
 	var want map[string]string
 	if err := json.Unmarshal(structureFile, &want); err != nil {
@@ -147,8 +146,8 @@ func compareStructure(now map[string]string) []Finding {
 	return out
 }
 
-// normalizeDefinition removes spaces and parentheses, which versions of PostgreSQL print differently in parsed
-// expressions. Functions are stored and compared as they were written.
+// normalizeDefinition removes spaces and parentheses, which versions of PostgreSQL print differently. It is not used
+// for functions, whose text PostgreSQL stores as it was written.
 func normalizeDefinition(content string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" ()\n\t", r) {

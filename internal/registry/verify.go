@@ -12,21 +12,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/builtin"
 )
 
-// Report is the result of [Registry.Verify].
+// Report is what [Registry.Verify] found.
 type Report struct {
 	Records        int
 	LastRecord     int64  // the number of the last record
 	LastHash       string // the hash of the last record
-	AnchoredRecord int64  // the number of the record in the anchor; 0 if the anchor is empty
-	NoAnchor       bool   // there is no anchor, so that the newest records may be missing
+	AnchoredRecord int64  // the number of the record that the anchor names; 0: the anchor names none
+	NoAnchor       bool   // there is no anchor, so a removal of the newest records would not be noticed
 	Findings       []Finding
 }
 
-// Verify verifies the whole registry with its codes, the anchor, and the objects that migrate installs. An error means
-// that it could not read it; differences are findings.
+// Verify verifies the whole registry: the codes of the records, the anchor, and the objects that migrate installs. It
+// returns an error if it cannot read the registry; everything that is wrong is a finding.
 func (r *Registry) Verify(ctx context.Context) (Report, error) {
 	var out Report
-	// The anchor is read first: records that are made meanwhile come after it.
+	// The anchor is read first: so the records that are made during the check come after the anchored one.
 	file, err := readAnchor(r.Anchor)
 	if err != nil {
 		return out, newAnchorError(false, err)
@@ -45,7 +45,7 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 			return databaseError("verify the consent registry", err)
 		}
-		out.Findings = previous // a retry starts with the same findings
+		out.Findings = previous // a second attempt begins with the findings from before the first
 		x, err := readExport(ctx, tx)
 		var unreadable *unreadableError
 		if errors.As(err, &unreadable) {

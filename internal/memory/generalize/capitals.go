@@ -28,9 +28,9 @@ var ordinaryWords = sync.OnceValue(func() map[string]bool {
 // maxAcronym is how many letters a word in capital letters may have to count as an acronym.
 const maxAcronym = 5
 
-// findCapitalized finds words with a capital letter that may name a place or a person: those in no list of places, and
-// of no subject. A word at the start of a sentence has a capital letter anyway, and is left out. So are words in which
-// a finding was made already.
+// findCapitalized finds words with a capital letter that may name a place or a person, though no list and no subject
+// has them. It leaves out the first word of a sentence, which always has a capital letter, and words of earlier
+// findings.
 func findCapitalized(text string, found []Finding) []Finding {
 	knownWords := map[string]bool{}
 	for _, f := range found {
@@ -58,7 +58,7 @@ func findCapitalized(text string, found []Finding) []Finding {
 	return out
 }
 
-// isAcronym reports whether a word is one letter, or a few in capitals alone, with or without the s of a plural.
+// isAcronym reports whether a word has at most maxAcronym letters, none in lower case, apart from a plural s.
 func isAcronym(w string) bool {
 	w = strings.TrimSuffix(w, "s")
 	letters := 0
@@ -73,14 +73,14 @@ func isAcronym(w string) bool {
 	return letters <= maxAcronym
 }
 
-// isDateWord reports whether a word by itself, or in the plural, says when: a month, a weekday, a feast.
+// isDateWord reports whether a word, or its singular, says when: a month, a weekday, a feast.
 func isDateWord(w string) bool {
 	return len(findDates(w)) > 0 || len(findDates(strings.TrimSuffix(w, "s"))) > 0
 }
 
-// textWord is a word as it is written in the text, or a part of such a word.
+// textWord is a word of the text, or a part of such a word.
 type textWord struct {
-	text           string // the word without a possessive s
+	text           string // the word without an ending that follows an apostrophe
 	start          int
 	isCapitalized  bool // the word begins with a capital letter
 	startsSentence bool // the word begins a sentence
@@ -94,11 +94,11 @@ const (
 	openingSigns = quotes + "([{¿¡*_"
 )
 
-// splitWords divides a text into words. A word with hyphens has several parts. What follows an apostrophe belongs to
-// the word; it is a part of its own if it is more than an ending: O'Neil.
+// splitWords divides a text into words. A word with hyphens has several parts. A name after an apostrophe, as in
+// O'Neil, is a part of its own; an ending, as in Graz's, is dropped.
 func splitWords(text string) []textWord {
 	var out []textWord
-	end := 0 // end is where the word before ended.
+	end := 0 // where the previous word ended
 	for offset := 0; offset < len(text); {
 		r, size := utf8.DecodeRuneInString(text[offset:])
 		if !isWordCharacter(r) {
@@ -115,12 +115,12 @@ func splitWords(text string) []textWord {
 	return out
 }
 
-// isWordCharacter reports whether a character belongs to a word: a letter or a digit.
+// isWordCharacter reports whether a character can be in a word: a letter or a digit.
 func isWordCharacter(r rune) bool {
 	return unicode.IsLetter(r) && !strings.ContainsRune(apostrophes, r) || unicode.IsDigit(r)
 }
 
-// wordParts returns the parts of the word that begins at an offset, and where the word ends.
+// wordParts returns the parts of the word that begins at an offset, and the offset at which the word ends.
 func wordParts(text string, offset int) ([]textWord, int) {
 	var out []textWord
 	for {
@@ -142,9 +142,9 @@ func wordParts(text string, offset int) ([]textWord, int) {
 		case strings.ContainsRune(hyphens, mark):
 			offset = end + size
 		case strings.ContainsRune(apostrophes, mark) && (unicode.IsUpper(nextRune) || utf8.RuneCountInString(out[len(out)-1].text) < 3):
-			offset = end + size // The apostrophe is followed by a name: O'Neil, l'Aquila, d'Arc.
+			offset = end + size // A name follows the apostrophe: O'Neil, l'Aquila, d'Arc.
 		case strings.ContainsRune(apostrophes, mark):
-			// The apostrophe is followed by an ending: Graz's.
+			// An ending follows the apostrophe: Graz's.
 			for end += size; end < len(text); end += size {
 				if nextRune, size = utf8.DecodeRuneInString(text[end:]); !isWordCharacter(nextRune) {
 					break
@@ -157,16 +157,16 @@ func wordParts(text string, offset int) ([]textWord, int) {
 	}
 }
 
-// abbreviations are words that end with a full stop within a sentence.
+// abbreviations are words that a full stop follows inside a sentence.
 var abbreviations = wordSet("mr mrs ms dr prof st vs hr fr bzw ca cf nr")
 
-// startsSentence reports whether a word begins a sentence, by what stands between it and the word before.
+// startsSentence reports whether a word begins a sentence. before is the previous word, between what separates both.
 func startsSentence(before, between string) bool {
 	textWithoutSigns := strings.TrimRight(between, openingSigns)
 	if strings.ContainsAny(between[len(textWithoutSigns):], quotes) {
 		return true
 	}
-	// French puts such a space between a quotation mark and the word.
+	// In French a space separates an opening quotation mark from the word.
 	if beforeQuote := strings.TrimRight(between, " \u00a0\u202f"); strings.HasSuffix(beforeQuote, " «") &&
 		beforeQuote != between {
 		return true
@@ -174,7 +174,7 @@ func startsSentence(before, between string) bool {
 	switch end := strings.TrimRight(textWithoutSigns, " \t\u00a0"+quotes+")]}*_"); {
 	case strings.ContainsAny(between, "\n\r\u2028\u2029。！？："):
 		return true
-	case len(end) == len(between) && textWithoutSigns == between: // Nothing follows the full stop, as in 3.5 or a.b.
+	case len(end) == len(between) && textWithoutSigns == between: // No space follows the full stop, as in 3.5 or a.b.
 		return false
 	case strings.HasSuffix(end, "."):
 		lowerBefore := strings.ToLower(before)

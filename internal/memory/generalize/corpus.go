@@ -1,6 +1,6 @@
 package generalize
 
-// Corpus counts in how many texts a word occurs. The zero value has no texts. It is for one goroutine.
+// Corpus counts in how many texts each word occurs. The zero value has no texts. Only one goroutine may use it.
 type Corpus struct {
 	documents     int
 	documentsWith map[string]int
@@ -21,8 +21,8 @@ func (c *Corpus) Add(text string) {
 	}
 }
 
-// DocumentCount returns how many texts there are.
+// DocumentCount returns how many texts were added.
 func (c *Corpus) DocumentCount() int { return c.documents }
 
-// TextsWith returns in how many of the texts a word occurs, for [Input.Corpus].
+// TextsWith returns in how many of the texts a word occurs, for [Input.TextsWithWord].
 func (c *Corpus) TextsWith(word string) int { return c.documentsWith[word] }

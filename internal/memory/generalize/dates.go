@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// datePatterns are patterns of dates and times, in numbers and in words of several languages.
+// datePatterns match dates and times, in numbers and in words of several languages.
 var datePatterns = compilePatterns(
 	`\d{4}[-/.]\d{1,2}[-/.]\d{1,2}`, `\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}`, `\b(?:1[89]|20)\d{2}\b`,
 	`\b\d{1,2}[:.]\d{2}(?:[:.]\d{2})?\s?(?:am|pm|uhr|h)\b`, `\b\d{1,2}:\d{2}\b`, `\b\d{1,2}\s?(?:am|pm|uhr|o'clock)\b`,
@@ -37,7 +37,7 @@ var datePatterns = compilePatterns(
 		`السبت|אתמול|יום (?:ראשון|שני|שלישי|רביעי|חמישי|שישי)|שבת`,
 )
 
-// wholeWord makes a pattern that matches one of the alternatives as a whole word.
+// wholeWord returns a pattern that matches one of the alternatives as a whole word.
 func wholeWord(alternatives string) string {
 	return `(?:^|[^\p{L}\p{N}])(?:` + alternatives + `)(?:$|[^\p{L}\p{N}])`
 }

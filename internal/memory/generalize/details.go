@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// normalizedWords returns the normalized words of a text.
+// normalizedWords returns the words of a text in lower case and without marks.
 func normalizedWords(text string) []string {
 	return strings.Fields(normalizePlace(text))
 }
 
 var numberPattern = regexp.MustCompile(`\d+(?:[.,]\d+)*\s?(?:%|€|\$|£|kg|lb|cm|mm|km|mg|ml|bpm|°)?`)
 
-// isRare returns whether a word occurs in the source and in hardly any other text.
+// isRare reports whether a word occurs in hardly any text of the corpus. Without a corpus every word counts as rare.
 func (in Input) isRare(w string) bool {
 	if in.TextsWithWord == nil || in.CorpusSize < 2 {
 		return true
@@ -23,7 +23,7 @@ func (in Input) isRare(w string) bool {
 	return in.TextsWithWord(w) <= max(1, int(math.Ceil(float64(in.CorpusSize)*0.005)))
 }
 
-// findDetails finds words and numbers that occur in the source and in hardly any other text.
+// findDetails finds rare words that the text shares with the source, and numbers that both have.
 func (in Input) findDetails(text string) []Finding {
 	var out []Finding
 	source := map[string]bool{}
@@ -57,7 +57,7 @@ func (in Input) findDetails(text string) []Finding {
 	return out
 }
 
-// commonWords are frequent words of several languages: they are never reported as rare.
+// commonWords are frequent words of several languages. findDetails never reports them.
 var commonWords = wordSet(
 	`about above after again against also always another around because been before being below between both come could does doing down ` +
 		`during each even every from further give have having help here hers into just keep kind know less like look made make many more most ` +
@@ -69,8 +69,8 @@ var commonWords = wordSet(
 		`esta este esto hacia hasta muchos nosotros para pero porque sobre también tiene todos anche come dalla degli della delle hanno molto ` +
 		`nella perché quando quello questa questo sono tutti`)
 
-// textOverlap returns the share of a text's words that the source has as well, and the length of the longest sequence
-// of words in both.
+// textOverlap returns the share of the text's words that the source also has. It also returns the length of the longest
+// sequence of words that both have.
 func textOverlap(source, text string) (float64, int) {
 	a, b := normalizedWords(source), normalizedWords(text)
 	if len(b) == 0 {
@@ -109,7 +109,7 @@ func textOverlap(source, text string) (float64, int) {
 	return math.Round(100*float64(sharedCount)/float64(wordCount)) / 100, longest
 }
 
-// overlapFinding returns advice about how similar the text is to its source.
+// overlapFinding returns a finding if the text repeats much of its source. ok is false if it does not.
 func overlapFinding(share float64, run int) (Finding, bool) {
 	if share < 0.3 && run < 4 {
 		return Finding{}, false

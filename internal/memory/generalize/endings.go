@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// nameEndings are endings that names take in languages with Latin letters.
+// nameEndings are the endings that inflected names have in languages with Latin letters.
 var nameEndings = strings.Fields(
 	"s es n en in an ns ens ie chen lein a e i u y o om em am im um ov ev ow ou oi oy ej ey owi ovi owa ova ka ko " +
 		"ek ta te na ne ni da de la le nin un on den dan ten tan ssa lla lle lta sta sto ban ben val vel nak nek " +
@@ -30,7 +30,7 @@ func endingSet(from []string, form func(string) string) map[string]bool {
 	return out
 }
 
-// ifPrefixed returns an ending that begins with a prefix, and "" for another one.
+// ifPrefixed returns the ending if it begins with the prefix, and "" otherwise.
 func ifPrefixed(prefix, e string) string {
 	if strings.HasPrefix(e, prefix) {
 		return e
@@ -38,8 +38,8 @@ func ifPrefixed(prefix, e string) string {
 	return ""
 }
 
-// hasNameEnding reports whether a word is a name, with length letters, plus one of the endings. After a name of two or
-// three letters only endings with s count. It runs for each word of a text and each name, so it allocates nothing.
+// hasNameEnding reports whether a word is a name of this length plus one of the endings. After a name of two or three
+// letters only endings with s count. It runs for each word and each name, so it allocates no memory.
 func hasNameEnding(w wordPart, p namePattern, length int) bool {
 	plainEndings, lookalikeEndings := endingsPlain, endingsLookalike
 	switch {
@@ -54,7 +54,7 @@ func hasNameEnding(w wordPart, p namePattern, length int) bool {
 	if ending, ok := strings.CutPrefix(w.expanded, p.expanded); ok && plainEndings[ending] {
 		return true
 	}
-	if len(p.lookalike) >= 4 { // The name is in folded form already.
+	if len(p.lookalike) >= 4 { // foldLookalikes has been applied to the name already.
 		if ending, ok := strings.CutPrefix(w.lookalike, p.lookalike); ok && lookalikeEndings[ending] {
 			return true
 		}
@@ -63,10 +63,10 @@ func hasNameEnding(w wordPart, p namePattern, length int) bool {
 		return false
 	}
 	ending, ok := strings.CutPrefix(w.noDoubles, p.noDoubles)
-	if !ok || len(ending) > 4 { // No ending is longer.
+	if !ok || len(ending) > 4 { // No ending has more than 4 letters.
 		return false
 	}
 	lastRune, _ := utf8.DecodeLastRuneInString(p.plainForm)
-	// An ending that begins with the name's last letter has lost it.
+	// dropDoubles removes the first letter of an ending if the name ends with the same letter.
 	return endingsNoDoubles[ending] || endingsNoDoubles[string(lastRune)+ending]
 }

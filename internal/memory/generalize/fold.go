@@ -9,25 +9,25 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// wordPart is a part of a word: a run of letters or of digits, or one character of a script without spaces between
-// words.
+// wordPart is a part of a word: a sequence of letters or of digits. In scripts without spaces between words each
+// character is a part.
 type wordPart struct {
-	start, end      int    // the positions of the part in the text
-	followsDirectly bool   // the part follows the part before without a character in between
-	before          string // the text between the part and the part before, without invisible characters
+	start, end      int    // where the part begins and ends in the text
+	followsDirectly bool   // no character separates the part from the previous part
+	before          string // the text between the previous part and this one, without invisible characters
 	startsUpper     bool   // the part begins with a capital letter
 	isTag           bool   // the part follows # or @
-	// part of a script of India or its neighbours: without capital letters, with vowels as marks around the consonants
+	// the script is one of India or a neighbouring country, which has no capital letters and writes vowels as marks
 	isIndic bool
 	script  script
 
 	plainForm  string // the part in lower case, without marks
-	noDoubles  string // the plain form, with double letters written once
-	expanded   string // the part with two letters for a letter with marks: ae for ä
-	lookalike  string // the part in the Latin letters that its characters look like
+	noDoubles  string // plainForm with double letters written once
+	expanded   string // lower case, with two letters for a letter with marks: ae for ä
+	lookalike  string // the Latin letters that the characters look like
 	latinForm  string // the part transliterated to Latin letters
-	phonetic   string // the part written roughly by its sound
-	consonants string // consonants of the Latin form, with * where vowels are or may be
+	phonetic   string // roughly how latinForm sounds
+	consonants string // the consonants of latinForm, with * where vowels are or may be
 }
 
 type script int
@@ -62,7 +62,8 @@ var indicScripts = []*unicode.RangeTable{
 	unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
 
-// isInvisible reports whether a character is invisible, or does not change which word it is.
+// isInvisible reports whether a character is invisible, or only lengthens a sound, so that names are compared without
+// it.
 func isInvisible(r rune) bool {
 	switch {
 	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Variation_Selector,
@@ -76,7 +77,7 @@ func isInvisible(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
 }
 
-// emblemLetter returns the letter in an emblem such as a circled letter, for which Unicode has no decomposition.
+// emblemLetter returns the letter of a boxed or circled letter that Unicode does not decompose; ok is false for others.
 func emblemLetter(r rune) (rune, bool) {
 	for _, base := range []rune{0x1F1E6, 0x1F150, 0x1F170, 0x1F130} {
 		if r >= base && r < base+26 {
@@ -86,7 +87,7 @@ func emblemLetter(r rune) (rune, bool) {
 	return r, false
 }
 
-// decompose returns the letters of a character's Unicode decomposition, without marks.
+// decompose returns the letters of which a character consists according to Unicode, without marks.
 func decompose(r rune) []rune {
 	if e, ok := emblemLetter(r); ok {
 		return []rune{e}
@@ -103,16 +104,17 @@ func decompose(r rune) []rune {
 	return out
 }
 
-// isWordRune reports whether a character is, or may replace, a letter or digit of a word.
+// isWordRune reports whether a character belongs to a word: a letter, a digit, or a sign that people write for a
+// letter.
 func isWordRune(r rune) bool {
-	// Unicode calls these characters letters, but readers see apostrophes.
+	// Unicode calls these characters letters, but people read them as apostrophes.
 	if r >= 'ʹ' && r <= 'ˁ' || r == 'ˮ' || r == 'Ꞌ' || r == 'ꞌ' {
 		return false
 	}
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.In(r, unicode.Mc, unicode.Nl) || strings.ContainsRune("@$|", r)
 }
 
-// splitParts divides a text into parts.
+// splitParts divides a text into word parts.
 func splitParts(text string) []wordPart {
 	var out []wordPart
 	var runes []rune
@@ -156,7 +158,7 @@ func splitParts(text string) []wordPart {
 				before.Reset()
 				inPart, joined = true, false
 			} else if s != latin && s != digitRun {
-				// A word with letters of another script than Latin counts as a word of that script.
+				// A word that mixes Latin letters with letters of another script counts as a word of the other script.
 				current.script = s
 			}
 			runes = append(runes, r)
@@ -166,7 +168,7 @@ func splitParts(text string) []wordPart {
 	return out
 }
 
-// computeForms computes the forms of a part that are compared with names.
+// computeForms sets the forms in which the part is compared with names.
 func (p *wordPart) computeForms(runes []rune) {
 	var plainText, expandedText, lookalikeText, latinText strings.Builder
 	for i, r := range runes {
@@ -201,19 +203,20 @@ func (p *wordPart) computeForms(runes []rune) {
 	p.consonants = consonantsOf(p.latinForm)
 }
 
-// plainLetters are letters that Unicode does not decompose, as people write them on keyboards that lack these letters.
+// plainLetters says which plain letters people type for letters that Unicode does not decompose, if their keyboard
+// lacks them.
 var plainLetters = map[rune]string{'ø': "o", 'đ': "d", 'ł': "l", 'ħ': "h", 'ŧ': "t", 'ð': "d", 'þ': "th", 'æ': "ae",
 	'œ': "oe"}
 
-// expandedLetters are letters that people also write as two letters without marks.
+// expandedLetters are letters that people also write as two letters.
 var expandedLetters = map[rune]string{'ø': "oe", 'ß': "ss", 'þ': "th", 'æ': "ae", 'œ': "oe", 'ð': "dh"}
 
-// umlautExpander writes umlauts as two letters, as people do on keyboards without them. It is for names: the words of a
-// text have lost their marks when they are compared.
+// umlautExpander replaces umlauts by two letters, as on keyboards without umlauts. It is only applied to names, because
+// the forms of a text's words have no umlauts any more.
 var umlautExpander = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "å", "aa", "Ä", "Ae", "Ö", "Oe", "Ü", "Ue",
 	"Å", "Aa")
 
-// keepLetters returns the letters of a text without its other characters.
+// keepLetters returns the Latin letters (in lower case), the digits and the * of a text, without its other characters.
 func keepLetters(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -226,7 +229,7 @@ func keepLetters(s string) string {
 	}, s)
 }
 
-// romanisedLetter returns one letter of a word in Latin letters.
+// romanisedLetter transliterates the i-th letter of a word to Latin letters.
 func romanisedLetter(word []rune, i int) string {
 	r := unicode.ToLower(word[i])
 	switch {
@@ -254,14 +257,14 @@ func romanisedLetter(word []rune, i int) string {
 	return unidecode.Unidecode(string(r))
 }
 
-// greekSounds gives the Latin letters of Greek by its modern pronunciation; Greek letters that it lacks are
-// transliterated.
+// greekSounds has the Latin letters for Greek letters and pairs of letters, by modern pronunciation.
 var greekSounds = map[string]string{
 	"η": "i", "υ": "i", "β": "v", "χ": "kh", "ω": "o", "θ": "th", "φ": "f", "ψ": "ps", "ξ": "x", "σ": "s", "ς": "s",
 	"γ": "g", "ου": "u", "μπ": "b", "ντ": "d", "γκ": "g", "ει": "i", "οι": "i", "αι": "e",
 }
 
-// semiticLetters gives the Latin letters of Arabic and Hebrew; * is a vowel, or a letter that may be silent.
+// semiticLetters has the Latin letters for Arabic and Hebrew letters. * stands for a vowel or a letter that may be
+// silent.
 var semiticLetters = map[rune]string{
 	'ا': "*", 'أ': "*", 'إ': "*", 'آ': "*", 'ء': "*", 'ئ': "*", 'ؤ': "*", 'ى': "*", 'ة': "*", 'ع': "*", 'ه': "*",
 	'ح': "*", 'و': "*", 'ي': "*", 'ی': "*",
@@ -280,10 +283,10 @@ var soundReplacer = strings.NewReplacer("*", "", "shch", "s", "sch", "s", "tch",
 	"sh", "s", "gh", "g", "ts", "s", "tz", "s", "x", "ks", "ee", "i", "oo", "u", "ou", "u", "c", "k", "q", "k",
 	"w", "v", "f", "v", "y", "i", "j", "i", "z", "s", "l", "r", "h", "")
 
-// phoneticForm returns roughly how a Latin word is pronounced. Two spellings of a name have the same result.
+// phoneticForm returns roughly how a word in Latin letters sounds, so that different spellings of a name are equal.
 func phoneticForm(s string) string { return dropDoubles(soundReplacer.Replace(s)) }
 
-// dropDoubles writes double letters once.
+// dropDoubles returns a text with double letters written once: ana for anna.
 func dropDoubles(s string) string {
 	var b strings.Builder
 	var previous rune
@@ -300,12 +303,12 @@ var consonantReplacer = strings.NewReplacer("shch", "s", "sch", "s", "sh", "s", 
 	"f", "th", "t", "ts", "s", "tz", "s", "x", "ks", "c", "k", "q", "k", "z", "s", "p", "b",
 	"a", "*", "e", "*", "i", "*", "o", "*", "u", "*", "y", "*", "v", "*", "w", "*", "h", "*")
 
-// consonantsOf returns the consonants of a Latin word, with * for one or more vowels.
+// consonantsOf returns the consonants of a word in Latin letters, with * for each sequence of vowels.
 func consonantsOf(s string) string {
 	return dropDoubles(consonantReplacer.Replace(s))
 }
 
-// lookalikeOf returns the Latin letter that a character looks like.
+// lookalikeOf returns the Latin letter that a character looks like, or else its transliteration.
 func lookalikeOf(r rune) string {
 	if l, ok := lookalikes[r]; ok {
 		return l
@@ -320,7 +323,7 @@ func lookalikeOf(r rune) string {
 	return keepLetters(unidecode.Unidecode(string(r)))
 }
 
-// lookalikes are characters that look like a Latin letter but have another sound, or are no letters.
+// lookalikes are characters that look like a Latin letter but have another sound, or are not letters.
 var lookalikes = map[rune]string{
 	'а': "a", 'б': "b", 'в': "b", 'г': "r", 'е': "e", 'з': "e", 'и': "u", 'к': "k", 'м': "m", 'н': "h", 'о': "o",
 	'п': "n", 'р': "p", 'с': "c", 'т': "t", 'у': "y", 'х': "x",
@@ -351,5 +354,5 @@ var lookalikes = map[rune]string{
 
 var shapeReplacer = strings.NewReplacer("i", "l", "j", "l", "m", "rn", "w", "vv", "u", "v")
 
-// foldLookalikes replaces letters that look alike by one of them.
+// foldLookalikes replaces Latin letters that look like each other by the same letters.
 func foldLookalikes(s string) string { return shapeReplacer.Replace(s) }

@@ -2,14 +2,14 @@
 // from which it was drawn.
 //
 // It makes three checks. Names of the subjects, by their ids and aliases, block the text. Dates, places, words with a
-// capital letter within a sentence, and details that hardly any other text has, are warnings. How much of the source the
-// text repeats is advice. The package is pure: texts in, findings out.
+// capital letter within a sentence, and details that hardly any other text has, are warnings. How much of the source
+// the text repeats is advice. The package only computes: it reads no database and changes nothing.
 //
-// Guarantee: a name in the text is found in any case, with any accents, and in the possessive and inflected forms of
-// the tables here. It is found broken by hyphens, spaces or zero-width characters, in letters that look like its own,
-// and transliterated to another script. Where a form is doubtful the finding is a warning: then the text is not clear
-// either. A description in place of the name ("the boy from flat 4"), a translation, or a spelling only by sound is not
-// found, unless it is an alias.
+// Guarantee: the package finds a name in upper or lower case, with other accents, with the endings of possessive and
+// inflected forms that are listed here, and transliterated to another script. It finds a name that is broken by
+// hyphens, spaces or zero-width characters, or written in letters that look similar. If it is uncertain whether a word
+// is a form of a name, the finding is a warning, so the text is not clear either. It does not find a description ("the
+// boy from flat 4"), a translation, or a spelling only by sound, unless that is an alias.
 package generalize
 
 import (
@@ -18,26 +18,26 @@ import (
 	"strings"
 )
 
-// Subject is a person whom the source is about.
+// Subject is a person whom the private text is about.
 type Subject struct {
-	ID      string   // the id of the entity, as kind:name; the name counts as one of its names
+	ID      string   // the id, kind:name; the part after the colon counts as a name
 	Aliases []string // other names of the subject
 }
 
-// Input is what is judged: the texts to be shared, and the private text behind them.
+// Input is what [CheckTexts] judges: the texts to be shared, and the private text from which they were drawn.
 type Input struct {
-	SourceID string // the id of the source, which the text must not contain
+	SourceID string // the id of the private text, which the shared texts must not contain
 	Source   string // the private text
 	Subjects []Subject
 	Texts    []string // the texts to be shared: the belief and the note
 
-	// TextsWithWord returns in how many of Documents texts, the source among them, a word in lower case occurs. If it
-	// is nil, this is not known, and every word of the source counts as rare.
+	// TextsWithWord returns in how many of CorpusSize texts, the source included, a word in lower case occurs. If it is
+	// nil, every word of the source counts as rare.
 	TextsWithWord func(word string) int
 	CorpusSize    int
 }
 
-// Level is the severity of a finding.
+// Level says how severe a finding is.
 type Level string
 
 // The levels of findings.
@@ -47,7 +47,7 @@ const (
 	LevelAdvisory Level = "advisory"
 )
 
-// Check names a check.
+// Check names one of the three checks.
 type Check string
 
 // The checks of a text.
@@ -62,18 +62,18 @@ type Finding struct {
 	Check   Check  `json:"check"`
 	Level   Level  `json:"level"`
 	Kind    string `json:"kind"`           // name, source, date, place, capitalized, contact, number, detail, overlap
-	Text    string `json:"text,omitempty"` // the part of the text
+	Text    string `json:"text,omitempty"` // the part of the text that the finding is about
 	Message string `json:"message"`        // what the finding means, for the caller
 	start   int
 }
 
-// Report is the judgement of a text, with its findings.
+// Report is the result of [CheckTexts].
 type Report struct {
 	Verdict  string    `json:"verdict"` // blocked, warned or clear
 	Findings []Finding `json:"findings"`
 
-	Overlap    float64 `json:"overlap"`     // the share of the text's words that the source also has
-	LongestRun int     `json:"longest_run"` // number of words that both have in the same order, without others in between
+	Overlap    float64 `json:"overlap"`     // the share of the texts' words that the source also has
+	LongestRun int     `json:"longest_run"` // how many words in sequence the texts and the source have in common
 }
 
 // The verdicts of reports.
@@ -83,7 +83,7 @@ const (
 	VerdictClear   = "clear"
 )
 
-// CheckTexts makes the three checks of a text.
+// CheckTexts makes the three checks and returns all findings.
 func CheckTexts(in Input) Report {
 	out := Report{Verdict: VerdictClear, Findings: []Finding{}}
 	names := in.subjectPatterns()
@@ -114,7 +114,7 @@ func CheckTexts(in Input) Report {
 
 func levelRank(l Level) int { return map[Level]int{LevelBlock: 0, LevelWarn: 1, LevelAdvisory: 2}[l] }
 
-// sortDistinct sorts findings by level and position, and drops repetitions.
+// sortDistinct sorts findings by level and position, and removes repeated ones.
 func sortDistinct(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(levelRank(a.Level)-levelRank(b.Level),

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// namePattern is a name, or a word of a name, to search for.
+// namePattern is a name to search for, or one word of it.
 type namePattern struct {
 	wordPart
-	kind      string // the kind of finding
-	wordCount int    // the number of words in the name
-	partCount int    // number of parts in the name
-	isWhole   bool   // the pattern is a whole name, not one of its words
+	kind      string // "name" of a person, or "source": the id of the source
+	wordCount int    // how many words the name has
+	partCount int    // how many parts, as splitParts makes them, the name has
+	isWhole   bool   // the pattern is the whole name, not a word of it
 	stems     []nameStem
 }
 
-// subjectPatterns returns the patterns for all subjects, and for the source's id.
+// subjectPatterns returns the patterns for the names of all subjects, and for the id of the source.
 func (in Input) subjectPatterns() []namePattern {
 	var out []namePattern
 	add := func(kind, name string) {
@@ -54,7 +54,7 @@ func (in Input) subjectPatterns() []namePattern {
 	})
 }
 
-// spellings returns a name, and its spellings without the special letters of its language.
+// spellings returns a name and the spellings that people use on keyboards without its letters.
 func spellings(name string) []string {
 	name = norm.NFC.String(name)
 	out := []string{name}
@@ -68,11 +68,11 @@ func spellings(name string) []string {
 	return out
 }
 
-// nameParticles are words in names that are no names by themselves.
+// nameParticles are words in names that are not names by themselves.
 var nameParticles = wordSet("de del della di da do dos das du des van von der den ter ten zu zum la le les al el bin " +
 	"ibn abu ben bint y e of the and und st saint san santa dr mr mrs ms miss prof sir jr sr herr frau señor señora don doña")
 
-// roleWords are words in ids that say what a person is.
+// roleWords are words in ids that say what somebody is, and are not names.
 var roleWords = wordSet("agent human person user student pupil kid child boy girl parent mother father teacher tutor " +
 	"guest patient client customer member owner guardian doctor nurse vet dog cat pet bot ai si my the")
 
@@ -84,7 +84,8 @@ func wordSet(s string) map[string]bool {
 	return out
 }
 
-// patternsOf returns the patterns for a name as a whole, and for each word of it that is a name by itself.
+// patternsOf returns patterns for the whole name, and for each word that is a name by itself. If id is true, the name
+// is part of an id, in which signs such as _ separate words.
 func patternsOf(kind, name string, id bool) []namePattern {
 	if id {
 		name = strings.NewReplacer("_", " ", "-", " ", ".", " ", "/", " ").Replace(name)
@@ -95,8 +96,7 @@ func patternsOf(kind, name string, id bool) []namePattern {
 	}
 	var groups [][]wordPart
 	for _, p := range parts {
-		// An apostrophe or a hyphen is part of a name: O'Neil, Anne-Marie. The words on both sides are names as well if
-		// they are long.
+		// Parts that only an apostrophe or a hyphen separates belong to one word of the name: O'Neil, Anne-Marie.
 		if len(groups) > 0 && (p.followsDirectly || p.script == unspacedScript && p.before == "" ||
 			!strings.ContainsAny(p.before, " \t\n,;()")) {
 			groups[len(groups)-1] = append(groups[len(groups)-1], p)
@@ -113,7 +113,7 @@ func patternsOf(kind, name string, id bool) []namePattern {
 			utf8.RuneCountInString(p.plainForm) > 1 {
 			out = append(out, namePattern{wordPart: p, kind: kind, wordCount: 1, partCount: len(g)})
 		}
-		// Of Anne-Marie and O'Neil the longer parts are names as well.
+		// The longer parts of Anne-Marie and O'Neil are names by themselves.
 		if len(g) > 1 && g[0].script != unspacedScript {
 			for _, part := range g {
 				if utf8.RuneCountInString(part.plainForm) >= 3 && part.script != digitRun && !nameParticles[part.plainForm] &&
@@ -122,7 +122,7 @@ func patternsOf(kind, name string, id bool) []namePattern {
 				}
 			}
 		}
-		// In such a script the family name comes first, and is one character, or two of a name of four.
+		// In Chinese, Japanese and Korean the family name comes first. It has one character, or two in a name of four.
 		if n := len(g); g[0].script == unspacedScript && n >= 3 && n <= 6 {
 			out = append(out, namePattern{wordPart: joinParts(g[1:]), kind: kind, wordCount: 1, partCount: n - 1})
 			if n >= 4 {
@@ -138,7 +138,7 @@ func isNumber(parts []wordPart) bool {
 	return !slices.ContainsFunc(parts, func(p wordPart) bool { return p.script != digitRun })
 }
 
-// joinParts returns several parts as one word.
+// joinParts joins several parts to one word.
 func joinParts(parts []wordPart) wordPart {
 	out := parts[0]
 	for _, p := range parts[1:] {
@@ -160,11 +160,11 @@ func appendPart(w, p wordPart) wordPart {
 	return w
 }
 
-// maxJoinedParts is how many parts of a text are joined: a name may be written with something between every two
-// letters.
+// maxJoinedParts is how many parts of a text are joined to search a name in them: people may write something between
+// all letters.
 const maxJoinedParts = 48
 
-// findNames finds names in a text.
+// findNames finds the names in a text, also those that are written with spaces or signs between their letters.
 func findNames(text string, names []namePattern) []Finding {
 	parts := splitParts(text)
 	var out []Finding
@@ -189,7 +189,8 @@ func findNames(text string, names []namePattern) []Finding {
 			w.noDoubles, w.phonetic = dropDoubles(w.plainForm), phoneticForm(w.latinForm)
 			w.consonants = consonantsOf(w.latinForm)
 			for _, n := range names {
-				// Several words together are a name only if they are no ordinary short words.
+				// Several words together can be a short name by accident. They count only if one of them is not a common short
+				// word.
 				if hasGap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plainForm) >= 6 &&
 					n.script != unspacedScript) &&
 					!isUnusual {
@@ -215,14 +216,14 @@ func findNames(text string, names []namePattern) []Finding {
 	return out
 }
 
-// hasUnusualGap reports whether there is space between words. A word that is hyphenated at the end of a line goes on in
-// the next.
+// hasUnusualGap reports whether there is space between two parts. A hyphen at the end of a line is no gap, since the
+// word continues in the next line.
 func hasUnusualGap(between string) bool {
 	return strings.ContainsAny(between, " \t\u00a0\u2009\u202f\n\r\u3000") &&
 		!(strings.ContainsAny(between, "-‐‑–") && strings.Contains(between, "\n"))
 }
 
-// shortWords are short words that often follow each other in any text.
+// shortWords are common short words of several languages, which follow each other in any text.
 var shortWords = wordSet(
 	`a i o e y u an am as at be by do go he if in is it me my no of on or so to up us we and the for are but not you all any can had her ` +
 		`was one our out day get has him his how man new now old see two way who its did yes let put say she too use ad al au ce de du en es ` +
@@ -230,8 +231,8 @@ var shortWords = wordSet(
 		`von zu zum zur auf aus bei bin da du er es hat ich ihr ja man nur ob sie so um und uns vor war was wer wie wir det en er et för i og ` +
 		`på som til av den har ei ja on se że na nie to z w o do po za od go mu ich a at om op te van het een dat met niet zijn`)
 
-// matchLevel returns how certain it is that a word, or several together, are a name. n is the number of parts of the
-// word; hasGap is true if there is space between them.
+// matchLevel returns how certain it is that a word, or several joined words, are a name; "": they are not. n is the
+// number of joined parts; hasGap says whether there is space between them.
 func matchLevel(w wordPart, p namePattern, n int, hasGap bool) Level {
 	length := utf8.RuneCountInString(p.plainForm)
 	if length == 1 && p.script != unspacedScript {
@@ -258,12 +259,12 @@ func matchLevel(w wordPart, p namePattern, n int, hasGap bool) Level {
 		return matchOtherScript(w, p, n)
 	}
 	if w.script == unspacedScript && n > 1 && len(p.phonetic) >= 4 && w.phonetic == p.phonetic {
-		return LevelBlock // The word is another spelling of the same sounds.
+		return LevelBlock // It is another spelling with the same sound.
 	}
 	return ""
 }
 
-// matchInflected compares a word with inflected forms of a name in the same script.
+// matchInflected compares a word with the inflected forms of a name in the same script.
 func matchInflected(w wordPart, p namePattern, length int, hasGap bool) Level {
 	switch p.script {
 	case consonantScript:
@@ -282,8 +283,8 @@ func matchInflected(w wordPart, p namePattern, length int, hasGap bool) Level {
 			addedLetters <= 3, length >= 5 && lostLetters == 2 &&
 			addedLetters <= 2 && addedLetters > 0, length >= 6 && lostLetters == 2 && addedLetters == 3:
 			return LevelBlock
-		// In Indic scripts vowels are marks, so that a name may have two letters, and postpositions follow it without a
-		// space. So this word may be the name.
+		// In Indic scripts a name may have only two letters, since vowels are marks. Postpositions follow without a space. So
+		// the word may be the name with a postposition.
 		case length == 2 && lostLetters == 0 && addedLetters <= 3 && w.isIndic:
 			return LevelWarn
 		case !hasGap && hasChangedStem(w.plainForm, p):
@@ -320,10 +321,10 @@ func matchInflected(w wordPart, p namePattern, length int, hasGap bool) Level {
 	return ""
 }
 
-// caseEndings replace the last vowel of a name in other grammatical cases.
+// caseEndings are endings that replace the last vowel of a name in other grammatical cases.
 var caseEndings = wordSet("a e i o u y ie ou oi oy om em am ej ego emu ami ach")
 
-// matchOtherScript compares a word with a name in another script by transliteration.
+// matchOtherScript compares a word with a name in another script by their transliterations.
 func matchOtherScript(w wordPart, p namePattern, n int) Level {
 	if w.script == digitRun || p.script == digitRun {
 		return ""
@@ -341,7 +342,7 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 			}
 		}
 		for _, c := range candidates {
-			a, b := c, p.consonants // The word in a leaves vowels out.
+			a, b := c, p.consonants // a is the word that is written without vowels.
 			if p.script == consonantScript && w.script != consonantScript {
 				a, b = b, a
 			}
@@ -355,7 +356,7 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 		}
 		return ""
 	}
-	// A single Chinese character sounds like many others.
+	// A single Chinese character sounds like many others, so it proves nothing.
 	if w.script == unspacedScript && n < 2 && !p.isWhole || p.script == unspacedScript && p.partCount < 2 {
 		return ""
 	}
@@ -374,18 +375,18 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 	a, b := strings.Trim(w.consonants, "*"), strings.Trim(p.consonants, "*")
 	consonants := func(s string) string { return dropDoubles(strings.ReplaceAll(s, "*", "")) }
 	if len(consonants(a)) >= 2 && (a == b || w.isIndic && consonants(a) == consonants(b)) {
-		return LevelWarn // The vowels are those of another language, or written around the consonants.
+		return LevelWarn // The vowels are those of another language, or marks around the consonants.
 	}
 	return ""
 }
 
-// matchOtherLanguage compares a word with a name that has other vowels in another language: Peter and Пётр.
+// matchOtherLanguage compares a word with a name whose form in another language has other vowels: Peter and Пётр.
 func matchOtherLanguage(w wordPart, p namePattern) Level {
 	a, b := strings.TrimRight(w.consonants, "*"), strings.TrimRight(p.consonants, "*")
 	if !lacksOnlyVowels(a, b) && !lacksOnlyVowels(b, a) {
 		if withoutVowels := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.isIndic &&
 			len(strings.ReplaceAll(withoutVowels, "*", "")) >= 2 && lacksOnlyVowels(withoutVowels, b) {
-			return LevelWarn // A postposition follows without a space.
+			return LevelWarn // A postposition may follow the name without a space.
 		}
 		return ""
 	}
@@ -401,7 +402,7 @@ func matchOtherLanguage(w wordPart, p namePattern) Level {
 	return ""
 }
 
-// lacksOnlyVowels reports whether a is b without some of its vowels.
+// lacksOnlyVowels reports whether a is b without some or all of its vowels.
 func lacksOnlyVowels(a, b string) bool {
 	i := 0
 	for _, r := range []byte(b) {
@@ -414,7 +415,7 @@ func lacksOnlyVowels(a, b string) bool {
 	return i == len(a)
 }
 
-// commonPrefixLength returns the number of equal characters at the start of two words.
+// commonPrefixLength returns with how many equal characters two words begin.
 func commonPrefixLength(a, b string) int {
 	ra, rb := []rune(a), []rune(b)
 	n := 0
@@ -424,8 +425,8 @@ func commonPrefixLength(a, b string) int {
 	return n
 }
 
-// withoutPrefixes returns a word of Arabic or Hebrew, and the word without articles, prepositions and conjunctions that
-// are written together with it.
+// withoutPrefixes returns an Arabic or Hebrew word, and the same word without the articles, prepositions and
+// conjunctions that these languages write together with it.
 func withoutPrefixes(w string) []string {
 	out := []string{w}
 	letters := []rune(w)

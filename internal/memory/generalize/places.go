@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// placeList lists countries and cities, one a line: the cities of the time zone database, and names of some of them in
+// placeList lists countries and cities, one a line: the cities of the time zone database, some also by their names in
 // other languages.
 //
 //go:embed places.txt
@@ -23,7 +23,8 @@ var knownPlaces = sync.OnceValue(func() map[string]bool {
 	return out
 })
 
-// normalizePlace writes a text for comparison: in lower case, without marks, with single spaces.
+// normalizePlace returns a text in the form in which places are compared: lower case, without marks, with single
+// spaces.
 func normalizePlace(s string) string {
 	var b strings.Builder
 	for _, p := range splitParts(s) {
@@ -53,7 +54,7 @@ var namedPlacePattern = regexp.MustCompile(
 	`\p{Lu}[\p{L}'’-]+(?:\s+(?:of\s+|de\s+|la\s+|the\s+)?\p{Lu}[\p{L}'’-]+)*\s+(?:School|Hospital|Clinic|University|College|Church|Park|` +
 		`Hotel|Station|Airport|Library|Academy|Kindergarten|Street|County|Valley|Beach|Lake|River|Island|Bridge)\b`)
 
-// findPlaces finds places, addresses, and telephone numbers and other contact data.
+// findPlaces finds places, addresses and contact data such as telephone numbers.
 func findPlaces(text string) []Finding {
 	const message = "it says where: consider whether that tells the source"
 	out := findMatches(text, addressPatterns, "place", message)
@@ -69,7 +70,7 @@ func findPlaces(text string) []Finding {
 			}
 			name += parts[j].plainForm
 			isKnownPlace := knownPlaces()[name]
-			// Some languages write "in", "of" or "to" a place as an ending.
+			// The name of a place may be followed by an s, as in a genitive.
 			if !isKnownPlace && parts[j].script != unspacedScript && len(parts[j].plainForm) > 4 {
 				isKnownPlace = knownPlaces()[strings.TrimSuffix(name, "s")]
 			}

@@ -17,7 +17,8 @@ var (
 	base64Pattern = regexp.MustCompile(`[A-Za-z0-9+/_-]{6,}={0,2}`)
 )
 
-// alternativeReadings returns a text as it is, and as HTML, a URL, a string literal or Base64 would show it.
+// alternativeReadings returns the text itself, and what a reader gets who decodes HTML, URLs, string escapes or Base64
+// in it.
 func alternativeReadings(text string) []string {
 	out := []string{text}
 	addReading := func(form string) {
@@ -34,7 +35,7 @@ func alternativeReadings(text string) []string {
 	if found := decodeBase64(text); found != "" {
 		addReading(found)
 	}
-	if strings.Contains(text, "|") { // The sign | may look like a letter, or separate letters.
+	if strings.Contains(text, "|") { // The sign | may stand for a letter, or separate letters.
 		addReading(strings.ReplaceAll(text, "|", " "))
 	}
 	if strings.ContainsRune(text, rightToLeftOverride) {
@@ -46,7 +47,7 @@ func alternativeReadings(text string) []string {
 	return out
 }
 
-// decodeEscape returns the character of an escape sequence.
+// decodeEscape returns the character that an escape sequence such as \u0041 stands for.
 func decodeEscape(e string) string {
 	n, err := strconv.ParseUint(strings.Trim(e[2:], "{}"), 16, 32)
 	if err != nil || !utf8.ValidRune(rune(n)) {
@@ -55,7 +56,7 @@ func decodeEscape(e string) string {
 	return string(rune(n))
 }
 
-// decodeBase64 decodes the words of a text that are texts in Base64.
+// decodeBase64 returns the decoded words of a text that are Base64 of readable text.
 func decodeBase64(text string) string {
 	var out []string
 	for _, w := range base64Pattern.FindAllString(text, 200) {
@@ -68,8 +69,8 @@ func decodeBase64(text string) string {
 	return strings.Join(out, " ; ")
 }
 
-// upsideDownOnly gives the upright letter of letters that are turned upside down. Turned letters that are ordinary
-// letters as well only count in a text with one that is not.
+// upsideDownOnly has the letters that only upside-down text has. If a text has one of them, all its letters are
+// replaced by their upright forms.
 const upsideDownOnly = "ɐɔǝɟƃɓɥᴉıɾʞןɯɹʇʌʍʎ∀ƎℲ⅁Ɔ⅄Ԁ⊥"
 
 var upsideDown = map[rune]rune{
@@ -79,7 +80,7 @@ var upsideDown = map[rune]rune{
 	'Ԁ': 'P', '⊥': 'T', 'M': 'W', 'W': 'M',
 }
 
-// replaceUpsideDown returns a text turned by 180 degrees.
+// replaceUpsideDown returns the upright form of a text that is written upside down.
 func replaceUpsideDown(text string) string {
 	r := []rune(text)
 	for i := range r {
@@ -91,13 +92,13 @@ func replaceUpsideDown(text string) string {
 	return string(r)
 }
 
-// The control characters that begin and end text in right-to-left order.
+// These control characters begin and end text that is displayed from right to left.
 const (
 	rightToLeftOverride = '\u202e'
 	endOfOverride       = '\u202c'
 )
 
-// applyRightToLeft returns a text in the order in which its characters are displayed.
+// applyRightToLeft returns a text with its characters in the order in which they are displayed.
 func applyRightToLeft(text string) string {
 	var out strings.Builder
 	for i, part := range strings.Split(text, string(rightToLeftOverride)) {

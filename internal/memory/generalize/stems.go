@@ -6,48 +6,47 @@ import (
 	"unicode/utf8"
 )
 
-// nameStem is the form that a name has before the endings of other grammatical cases, where it differs from the name's
-// beginning: Павл- of Павел.
+// nameStem is the form of a name to which endings of grammatical cases are added, if it differs from the name: Павл-
+// for Павел.
 type nameStem struct {
 	text    string
 	endings map[string]bool
 }
 
-// Endings, in lower case and without marks, by the way in which a name changes before them.
+// These are endings in lower case and without marks, grouped by how a name changes before them.
 var (
-	// endings of Slavic names whose last e or o drops out: Павел, Павл-а
+	// endings after Slavic names that lose their last e or o: Павел, Павл-а
 	endingsAfterFleetingVowel = wordSet("a u e i y om em ovi ova ovo owi ow ie iem ami ach ech my а у е и ы ом ем ам ами ах " +
 		"ов ова ове ови ю я")
-	// endings of Slavic names whose end is softened: Ольга, Ольз-і
+	// endings after Slavic names whose last consonant changes: Ольга, Ольз-і
 	endingsAfterSoftening = wordSet("e i ie y і и е")
-	// endings of Finnish names in -nen: Virtanen, Virtas-en
+	// endings after Finnish names in -nen, which change to -s-: Virtanen, Virtas-en
 	finnishNenEndings = wordSet("en ta ella elle elta essa esta een eksi ia ille illa ilta ten et iin")
-	// endings of Finnish names with weaker consonants in a closed syllable: Lahti, Lahde-n
+	// endings after Finnish names whose consonants become weaker before them: Lahti, Lahde-n
 	endingsAfterWeakening = wordSet("n lla lle lta ssa sta ksi t")
-	// endings of Turkish names whose last t is voiced: Murat, Murad-ı
+	// endings after Turkish names whose last t becomes d: Murat, Murad-ı
 	endingsAfterVoicing = wordSet("i in e a un u on den dan ten tan im imiz")
-	// endings of Slavic names that are declined as adjectives: Kowalski, Kowalski-ego
+	// endings after Slavic names that are declined like adjectives: Kowalski, Kowalski-ego
 	endingsOfAdjectives = wordSet("mu ho ego emu go m meho")
 )
 
-// softenedEndings says how the end of a Slavic name changes before e and i.
+// softenedEndings says how the last consonants of a Slavic name change before e and i.
 var softenedEndings = [][2]string{
 	{"cka", "cc"}, {"cha", "sz"}, {"cha", "s"}, {"sta", "sci"}, {"ka", "c"}, {"ga", "dz"}, {"ga", "z"}, {"ha", "z"}, {
 		"ha", "s"}, {"ra", "rz"}, {"ta", "ci"}, {"da", "dzi"},
 	{"ка", "ц"}, {"ка", "ч"}, {"га", "з"}, {"ха", "с"},
 }
 
-// weakConsonants says how the consonants before the last vowel of a Finnish name change where the syllable is closed.
+// weakConsonants says how the consonants before the last vowel of a Finnish name change before some endings.
 var weakConsonants = map[string]string{"ht": "hd", "nt": "nn", "nk": "ng", "mp": "mm", "lt": "ll", "rt": "rr"}
 
-// diminutiveSuffixes are suffixes that make the diminutive of a Russian name.
+// diminutiveSuffixes are suffixes that make diminutives of Russian and Polish names.
 var diminutiveSuffixes = []string{"ушк", "юшк", "ышк", "очк", "ечк", "оньк", "еньк", "чик", "уш", "юш", "ул", "usk",
 	"uszk", "ock", "eck", "ick", "eczk", "enk", "onk", "usia", "unia", "ulka", "uska"}
 
 const vowels = "aeiouyаеиоуыэюяі"
 
-// inflectedStems returns the word stems to which inflection may add its endings. The name is in lower case and without
-// diacritics.
+// inflectedStems returns the stems to which inflection adds endings. The name is in lower case and without marks.
 func inflectedStems(name string) []nameStem {
 	var out []nameStem
 	add := func(text string, endings map[string]bool) {
@@ -91,7 +90,8 @@ func inflectedStems(name string) []nameStem {
 	return out
 }
 
-// hasChangedStem reports whether a word is a name in a case that changes its stem, or its diminutive.
+// hasChangedStem reports whether a word is an inflected form or a diminutive of a name whose stem differs from the
+// name.
 func hasChangedStem(word string, p namePattern) bool {
 	for _, s := range p.stems {
 		if ending, ok := strings.CutPrefix(word, s.text); ok && s.endings[ending] {
@@ -107,7 +107,7 @@ func hasChangedStem(word string, p namePattern) bool {
 		slices.ContainsFunc(diminutiveSuffixes, func(d string) bool { return strings.HasPrefix(ending, d) })
 }
 
-// isReversed reports whether a word is another one written backwards.
+// isReversed reports whether a word is the other word written backwards.
 func isReversed(word, other string) bool {
 	if len(word) != len(other) {
 		return false

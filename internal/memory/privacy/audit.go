@@ -22,88 +22,88 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// AuditQuery is a question about who sees the memories about a subject, or one memory.
+// AuditQuery asks who sees the memories about a subject, or who sees one memory.
 type AuditQuery struct {
 	Subject     string
 	ID          string
-	Kind        string // kind of the memory; "": the kind that its id begins with, and any kind if it begins with none
-	After       string // value of Next in the report before; "": the report starts with the first memory
-	MaxMemories int    // how many memories the report has at most; 0: as many as a report may have
+	Kind        string // kind of the memory; "": the kind with which the id begins, or any kind
+	After       string // value of Next in the previous report; "": the report begins with the first memory
+	MaxMemories int    // how many memories the report has at most; 0: maxRows
 }
 
-// AuditReport tells who sees which memories.
+// AuditReport says for some memories who sees them.
 type AuditReport struct {
 	Subject string          `json:"subject,omitempty"`
 	Rows    []AuditedMemory `json:"memories"`
 	Next    string          `json:"next,omitempty" doc:"There are more memories than are listed: ask again with after set to this." jsonschema:"there are more: ask again with after set to this"`
 }
 
-// AuditedMemory is a memory without its text, and who sees it.
+// AuditedMemory is a memory without its text, with the entities that see it.
 type AuditedMemory struct {
 	ID    string `json:"id"`
 	Kind  string `json:"kind"`
 	Store string `json:"store"`
 	Owner string `json:"owner"`
-	// the subjects of the memory; callers other than the owner get only subjects for whom they may ask
+	// the subjects of the memory; if the caller is not the owner, only those about whom the caller may ask
 	Subjects       []string `json:"subject_ids"`
-	OtherSubjects  int      `json:"other_subjects,omitempty"` // the number of subjects whose ids the report leaves out
-	Access         []string `json:"access_grants"`            // ids to which the memory is granted
+	OtherSubjects  int      `json:"other_subjects,omitempty"` // how many subjects Subjects leaves out
+	Access         []string `json:"access_grants"`            // the ids to which the memory is granted
 	Viewers        []Viewer `json:"sees"`
-	WithoutConsent []Viewer `json:"granted_without_consent"` // entities that have a grant of the memory and do not see it
+	WithoutConsent []Viewer `json:"granted_without_consent"` // entities with a grant that see nothing for lack of consent
 	History        []Event  `json:"history"`
 }
 
-// Viewer is an entity that sees a memory, or to which it is granted.
+// Viewer is an entity that sees a memory, or to which the memory is granted.
 type Viewer struct {
-	Entity  string   `json:"entity"`            // the word for everybody: anybody at all
-	Agents  []string `json:"agents"`            // logins of the configuration with this entity
-	Context string   `json:"context,omitempty"` // the entity sees the memory in this context only
-	// owner, grant or rule; with rule, the policy shows the memory for another reason
+	Entity  string   `json:"entity"`            // the entity's id; the policy's word for everybody means everybody
+	Agents  []string `json:"agents"`            // the agents of the configuration that log in as this entity
+	Context string   `json:"context,omitempty"` // the entity sees the memory only in this context; "": in every context
+	// owner, grant or rule; rule: the policy shows the memory for another reason than a grant
 	Through  string      `json:"through"`
-	Grant    string      `json:"grant,omitempty"` // what the memory is granted to
+	Grant    string      `json:"grant,omitempty"` // the entity, role, context or word for everybody in the grant
 	Consents []Agreement `json:"consents,omitempty"`
-	Missing  []string    `json:"missing_consent,omitempty"` // the subjects without a consent that counts
+	Missing  []string    `json:"missing_consent,omitempty"` // the subjects who have not consented
 }
 
-// Agreement is a record of consent that lets somebody see a memory.
+// Agreement is a recorded consent that lets an entity see a memory.
 type Agreement struct {
 	Subject  string `json:"subject"`
-	Grantor  string `json:"grantor"`            // the subject, or its guardian
-	Guardian bool   `json:"guardian,omitempty"` // a guardian recorded the consent for the subject
+	Grantor  string `json:"grantor"`            // who recorded the consent: the subject or its guardian
+	Guardian bool   `json:"guardian,omitempty"` // the grantor is a guardian of the subject
 	Grantee  string `json:"grantee"`
 	Scope    string `json:"scope"`
 	Record   string `json:"record"`
 	Given    string `json:"given_at,omitempty"` // when the consent was recorded
 }
 
-// Event is a grant or a revocation of a grant.
+// Event is a change of the grants of a memory.
 type Event struct {
 	At       time.Time `json:"at"`
-	Action   string    `json:"did"` // the word grant or revoke
+	Action   string    `json:"did"` // grant or revoke
 	Grantees []string  `json:"who"`
-	By       string    `json:"by"` // entity that made the change; a role of the database, if no agent made it
+	By       string    `json:"by"` // the entity that made the change; if no agent made it, the database role
 	Reason   string    `json:"reason,omitempty"`
 }
 
-// erasedIDText is shown for an id whose reference was deleted.
+// erasedIDText stands for an id of a person who was erased.
 const erasedIDText = "(forgotten)"
 
-// maxRows is how many memories one report has.
+// maxRows is how many memories a report has at most.
 const maxRows = 200
 
 // memoryRow is a memory as the control role reads it from the database.
 type memoryRow struct {
 	kind, key, store, owner            string
 	source                             *string
-	subjects, grants, evidence, toldBy []string // evidence: ids in the column of consents
+	subjects, grants, evidence, toldBy []string // toldBy: subjects about whom the caller may ask
 }
 
-// nextCursor says where a report ended, so that the next one can continue. A forged cursor shows nothing that the
-// caller may not know.
+// nextCursor returns the position after this memory, from which the next report continues. A forged cursor shows the
+// caller nothing that it may not see.
 func (f memoryRow) nextCursor() string { return encodeCursor(f.store, f.kind, f.key) }
 
 func encodeCursor(parts ...string) string {
-	b, _ := json.Marshal(parts) // Texts can always be encoded.
+	b, _ := json.Marshal(parts) // Strings can always be encoded.
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -124,26 +124,27 @@ func parseCursor(after string) ([]string, error) {
 	return out, nil
 }
 
-// storeConsents are the consent records, guardians and contexts of a store.
+// storeConsents has the consent records, guardians and contexts of one store.
 type storeConsents struct {
 	consents  []consentRow
-	guardians [][2]string // pairs of a subject and its guardian
+	guardians [][2]string // pairs of a subject and a guardian of that subject
 	contexts  map[string][]string
 }
 
 type consentRow struct{ key, grantor, grantee, scope, recordedAt string }
 
-// possibleViewer is an entity that may see a memory.
+// possibleViewer is an entity of which Audit finds out which memories it sees.
 type possibleViewer struct {
-	entity     string // the name of the entity in the report
+	entity     string // the entity's id; for everybody, the policy's word
 	agents     []string
-	ids        []string // the entity and its roles; no ids if the candidate stands for everybody
+	ids        []string // the entity and its roles; nil: the viewer stands for everybody
 	attributes map[string]string
 }
 
-// Audit tells who sees a memory, or the memories about a subject: The owner, the subject and its guardian may ask. It
-// does not compute who sees what. It reads under row security for each agent of the configuration, for each id to which
-// a memory is granted, and for an unknown entity. The grant and the consents behind it come from the rows and records.
+// Audit says who sees a memory, or the memories about a subject. The owner of a memory's store, a subject and its
+// guardian may ask. Audit does not evaluate the policy itself: it reads under row security, as each agent of the
+// configuration, as each id to which a memory is granted, and as an unknown entity. The grants and consents come from
+// rows and records.
 func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuery) (*AuditReport, error) {
 	if (q.Subject == "") == (q.ID == "") {
 		return nil, newError(NameValidation, "Ask about a subject, or about a memory by its id.",
@@ -198,7 +199,7 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuery) (*
 	return out, err
 }
 
-// auditedMemories tells who sees each of these memories.
+// auditedMemories says for each of these memories who sees it.
 func (a auditor) auditedMemories(ctx context.Context, d *Service, caller string, rows []memoryRow) ([]AuditedMemory,
 	error) {
 	out := []AuditedMemory{}
@@ -238,7 +239,7 @@ func (a auditor) auditedMemories(ctx context.Context, d *Service, caller string,
 	return out, nil
 }
 
-// auditCaller returns the id of the caller of an audit.
+// auditCaller returns the entity id of the caller of an audit, or an error if the caller may not ask at all.
 func (d *Service) auditCaller(section *policy.Privacy, c identity.Caller) (string, error) {
 	caller := ""
 	switch c.Role {
@@ -254,7 +255,7 @@ func (d *Service) auditCaller(section *policy.Privacy, c identity.Caller) (strin
 	return caller, nil
 }
 
-// auditor answers one question of an audit.
+// auditor collects the data for one answer of Audit.
 type auditor struct {
 	policy      *policy.Policy
 	section     *policy.Privacy
@@ -262,7 +263,7 @@ type auditor struct {
 	stores      map[string]*storeConsents
 }
 
-// nilIfEmpty returns nil for the empty text.
+// nilIfEmpty returns nil for the empty string.
 func nilIfEmpty(s string) *string {
 	if s == "" {
 		return nil
@@ -270,8 +271,7 @@ func nilIfEmpty(s string) *string {
 	return &s
 }
 
-// readMemories returns the memories about which the caller may ask. A function of the database decides about which it
-// may.
+// readMemories returns the memories about which the caller may ask. A function in the database decides that.
 func (a auditor) readMemories(ctx context.Context, caller, subject, kind, key string, after []string,
 	limit int) ([]memoryRow,
 	error) {
@@ -310,7 +310,7 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeConsents, e
 	m := &storeConsents{contexts: map[string][]string{}}
 	rows, err := a.controlConn.Query(ctx,
 		"SELECT key, coalesce(grantor, ''), coalesce(grantee, ''), coalesce(scope, ''), coalesce(given, '') FROM "+
-			// Where several consents show a memory, the report has the first.
+			// If several consents show a memory, the report names the first of them.
 			"pgconsent.privacy_consents($1) ORDER BY given, key", store)
 	if err == nil {
 		var r consentRow
@@ -351,8 +351,9 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeConsents, e
 	return m, nil
 }
 
-// possibleViewers returns the agents of the configuration, the other ids to which a memory is granted, the participants
-// of contexts to which it is granted, and an unknown entity.
+// possibleViewers returns the agents of the configuration, the other ids to which a memory is granted, and the
+// participants of contexts to which one is granted. The last one stands for everybody: it has the attributes of an
+// unknown entity.
 func (a auditor) possibleViewers(logins map[string]map[string]string, rows []memoryRow) []*possibleViewer {
 	var out []*possibleViewer
 	seenEntities := map[string]bool{}
@@ -422,8 +423,7 @@ func equalAttributes(a, b map[string]string) bool {
 	return true
 }
 
-// attributesOfUnknownEntity returns the attributes for an entity of which only an id is known. The id may be that of a
-// role: it is taken for the entity and for its only role.
+// attributesOfUnknownEntity returns attributes for an entity of which only the id is known. Its roles are empty lists.
 func (a auditor) attributesOfUnknownEntity(id string) map[string]string {
 	out := map[string]string{a.section.CallerAttribute: id}
 	for _, name := range a.section.RoleAttributes {
@@ -434,14 +434,14 @@ func (a auditor) attributesOfUnknownEntity(id string) map[string]string {
 	return out
 }
 
-// visibleKeys are the kinds and keys of the memories that a candidate sees in a context.
+// visibleKeys has the kinds and keys of the memories that a viewer sees in a context.
 type visibleKeys map[string]bool
 
 func (s visibleKeys) contains(r memoryRow) bool { return s[r.kind+"\x00"+r.key] }
 
-// visibleRows reads under row security which of the rows each candidate sees. It reads without a context, and in each
-// context in which the candidate participates and to which a row is granted. For each, the session of the agent's role
-// is sealed with the candidate's attributes for one transaction.
+// visibleRows reads under row security which of the rows each candidate sees: without a context, and in each context in
+// which the candidate participates and to which a row is granted. Each reading is a transaction of the agent role,
+// sealed with the candidate's attributes.
 func (a auditor) visibleRows(ctx context.Context, agentConn *pgx.Conn, keys *seal.Keyring, candidates []*possibleViewer,
 	rows []memoryRow) (map[*possibleViewer]map[string]visibleKeys, error) {
 	out := map[*possibleViewer]map[string]visibleKeys{}
@@ -506,7 +506,7 @@ func (a auditor) visibleRowsInContext(ctx context.Context, agentConn *pgx.Conn, 
 		if table, ok := a.policy.Table(from); ok && table.Columns != nil {
 			from = predicate.RowView(from)
 		}
-		// The keys are compared in the column's own type, so that its index can be used.
+		// The keys are compared in the column's own type, so that PostgreSQL can use the column's index.
 		key := catalog.QuoteIdent(m.Key)
 		keyRows, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text FROM "+from.SQL()+" WHERE "+
 			key+" OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[]::"+m.Relation.Column(m.Key).Type+"[])", queriedKeys)
@@ -515,7 +515,7 @@ func (a auditor) visibleRowsInContext(ctx context.Context, agentConn *pgx.Conn, 
 			foundKeys, err = pgx.CollectRows(keyRows, pgx.RowTo[string])
 		}
 		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == "42501" { // This candidate can have no session.
+		if errors.As(err, &pg) && pg.Code == "42501" { // PostgreSQL refuses a session with these attributes.
 			return out, nil
 		}
 		if err != nil {
@@ -528,7 +528,7 @@ func (a auditor) visibleRowsInContext(ctx context.Context, agentConn *pgx.Conn, 
 	return out, nil
 }
 
-// auditedMemory tells who sees a memory, and why.
+// auditedMemory says who sees one memory, and why.
 func (a auditor) auditedMemory(ctx context.Context, caller string, r memoryRow, candidates []*possibleViewer,
 	visibleByViewer map[*possibleViewer]map[string]visibleKeys) (*AuditedMemory, error) {
 	owner := r.owner == caller
@@ -555,7 +555,7 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r memoryRow, 
 			}
 			isVisible = true
 			if isVisibleToAll && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
-				continue // The candidate for everybody includes this one.
+				continue // The entry for everybody includes this candidate.
 			}
 			out.Viewers = append(out.Viewers, a.viewerEntry(c, in, r, visibleSubjects))
 			if in == "" {
@@ -577,8 +577,8 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r memoryRow, 
 	return out, err
 }
 
-// grantForViewer finds the grant of a memory to a candidate: to the candidate, a role of it, everybody, or a context in
-// which it participates.
+// grantForViewer returns the grant by which a candidate may see a memory: to the candidate's id, to one of its roles,
+// to everybody, or to a context in which it participates.
 func (a auditor) grantForViewer(c *possibleViewer, in string, r memoryRow) (grant, inContext string) {
 	for _, id := range c.ids {
 		if slices.Contains(r.grants, id) {
@@ -598,8 +598,8 @@ func (a auditor) grantForViewer(c *possibleViewer, in string, r memoryRow) (gran
 	return "", ""
 }
 
-// viewerEntry returns the entry of a viewer, with its grant and its consents, but without consents of subjects for whom
-// the caller may not ask.
+// viewerEntry returns the report's entry for a viewer, with its grant and the consents. It leaves out subjects about
+// whom the caller may not ask.
 func (a auditor) viewerEntry(c *possibleViewer, in string, r memoryRow, visibleSubjects []string) Viewer {
 	v := Viewer{Entity: c.entity, Agents: c.agents, Context: in, Through: "rule"}
 	if c.entity == r.owner && c.ids != nil {
@@ -612,7 +612,7 @@ func (a auditor) viewerEntry(c *possibleViewer, in string, r memoryRow, visibleS
 	v.Through = "grant"
 	for _, subject := range visibleSubjects {
 		if slices.Contains(c.ids, subject) && subject == c.entity {
-			continue // A subject needs no consent to see a memory about itself.
+			continue // A subject sees memories about itself without a consent.
 		}
 		if agreed, ok := a.findConsent(subject, c, r); ok {
 			v.Consents = append(v.Consents, agreed)
@@ -643,12 +643,12 @@ func (a auditor) findConsent(subject string, c *possibleViewer, r memoryRow) (Ag
 	return Agreement{}, false
 }
 
-// changedBySQL is an SQL expression for who caused event e: the entity, or the role of the database if no agent did it.
-// $3 is shown for an erased id.
+// changedBySQL is an SQL expression for who made the change in event e: the entity or, if no agent made it, the
+// database role. $3 stands for an erased id.
 const changedBySQL = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM " +
 	"pgconsent.audit_subject AS s WHERE s.ref = e.entity), $3) END"
 
-// readHistory returns the grants and revocations of a memory, the oldest first.
+// readHistory returns the last 100 changes of a memory's grants, oldest first.
 func (a auditor) readHistory(ctx context.Context, r memoryRow) ([]Event, error) {
 	rows, err := a.controlConn.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3)
 		FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),

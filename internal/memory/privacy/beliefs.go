@@ -12,29 +12,29 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// DerivedBelief is a belief that was drawn from a private memory, as the owner of both may see it.
+// DerivedBelief is a belief that was drawn from a private memory. Only the owner of the memory's store sees this.
 type DerivedBelief struct {
-	Belief     AuditedMemory `json:"belief"` // who sees the belief, and what became of its grants
+	Belief     AuditedMemory `json:"belief"` // who sees the belief, and how its grants changed
 	Text       string        `json:"text"`
-	Source     string        `json:"source"`                // id of the memory, which may have been deleted since
-	SourceKind string        `json:"source_kind,omitempty"` // the kind under which the policy lists the source
+	Source     string        `json:"source"`                // the id of the private memory, which may be deleted now
+	SourceKind string        `json:"source_kind,omitempty"` // the kind of the private memory in the policy
 	Note       string        `json:"abstraction_note,omitempty"`
-	At         time.Time     `json:"at,omitzero"` // when the belief was drawn; zero: nobody recorded it
-	// who drew the belief: the entity, or a role of the database; "": nobody recorded it
+	At         time.Time     `json:"at,omitzero"` // when the belief was drawn; zero: that was not recorded
+	// who drew the belief: the entity or, if no agent did, the database role; "": that was not recorded
 	By string `json:"by,omitempty"`
 }
 
-// DerivedBeliefs is a page of the beliefs of a caller, the newest first.
+// DerivedBeliefs is a page of beliefs, the newest first.
 type DerivedBeliefs struct {
 	List []DerivedBelief `json:"generalizations"`
 	Next string          `json:"next,omitempty" doc:"There are more than are listed: ask again with after set to this."`
 }
 
-// maxBeliefsPerPage is how many beliefs one page has.
+// maxBeliefsPerPage is how many beliefs a page has at most.
 const maxBeliefsPerPage = 50
 
-// ListDerivedBeliefs lists which beliefs were drawn from memories of the caller's own stores, and who sees them. Only
-// the owner of a store may know from which memory a belief was drawn.
+// ListDerivedBeliefs lists the beliefs that were drawn from memories in the caller's own stores, and who sees them.
+// Only the owner of a store may know from which memory a belief was drawn.
 func (d *Service) ListDerivedBeliefs(ctx context.Context, c identity.Caller, after string) (*DerivedBeliefs, error) {
 	cursor, err := parseCursor(after)
 	if err != nil {
@@ -101,11 +101,11 @@ func (d *Service) ListDerivedBeliefs(ctx context.Context, c identity.Caller, aft
 	for _, l := range links {
 		i := slices.IndexFunc(reports, func(r AuditedMemory) bool { return r.Kind == l.kind && r.ID == l.key && r.Store == l.store })
 		if i < 0 {
-			continue // The belief was deleted meanwhile.
+			continue // The belief has been deleted since it was read.
 		}
 		l.Belief = reports[i]
 		l.By = makers[[2]string{l.key, l.store}]
-		// A belief that is older than such records has the entity that first granted it.
+		// Of a belief whose drawing was not recorded, the entity of its first grant counts as the one that drew it.
 		if h := l.Belief.History; l.By == "" && len(h) > 0 {
 			l.By = h[0].By
 		}
@@ -114,7 +114,7 @@ func (d *Service) ListDerivedBeliefs(ctx context.Context, c identity.Caller, aft
 	return out, nil
 }
 
-// beliefMakers returns the entities that have drawn beliefs, by the keys and stores of the beliefs.
+// beliefMakers returns who drew each belief, by the belief's key and store.
 func (a auditor) beliefMakers(ctx context.Context, g *policy.Generalize, keys []string) (map[[2]string]string, error) {
 	out := map[[2]string]string{}
 	if g == nil || len(keys) == 0 {
@@ -125,7 +125,7 @@ func (a auditor) beliefMakers(ctx context.Context, g *policy.Generalize, keys []
 		ORDER BY e.number DESC`, g.Link.Relation.Name.String(), keys, erasedIDText)
 	if err == nil {
 		var key, store, maker string
-		_, err = pgx.ForEachRow(rows, []any{&key, &store, &maker}, func() error { // The first entity of a belief stays.
+		_, err = pgx.ForEachRow(rows, []any{&key, &store, &maker}, func() error { // The oldest row comes last and wins.
 			out[[2]string{key, store}] = maker
 			return nil
 		})

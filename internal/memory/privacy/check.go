@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what callers send.
+// These are limits of what callers may send.
 const (
-	maxIDBytes          = 256   // length of an id
-	maxIDs              = 256   // number of ids in one list
-	maxContentBytes     = 65536 // length of the text of a memory
-	maxReasonCharacters = 256   // length of the reason of a change
+	maxIDBytes          = 256   // bytes of an id
+	maxIDs              = 256   // ids in one list
+	maxContentBytes     = 65536 // bytes of a memory's text
+	maxReasonCharacters = 256   // characters of the reason for a change
 )
 
-// checkID checks an id: one word, without the special characters of SQL and JSON. Ids are compared as a whole.
+// checkID returns an error unless the id is one word without the special characters of SQL and JSON.
 func checkID(label, s string) error {
 	const hint = "An id is one word of letters, digits and signs such as : _ - . @ /, for example human:sean."
 	switch {
@@ -34,7 +34,7 @@ func checkID(label, s string) error {
 	return nil
 }
 
-// checkIDs checks a list of ids, and returns it with each id once.
+// checkIDs checks a list of ids, and returns the list without repetitions.
 func checkIDs(label string, list []string) ([]string, error) {
 	if len(list) > maxIDs {
 		return nil, newError(NameValidation, "Use a role or a context.", "%s has more than %d ids", label, maxIDs)
@@ -51,7 +51,7 @@ func checkIDs(label string, list []string) ([]string, error) {
 	return out, nil
 }
 
-// checkText checks free text.
+// checkText returns an error if a text is no valid UTF-8, has a NUL character or is too long.
 func checkText(label, s string, maxBytes int) error {
 	switch {
 	case !utf8.ValidString(s):
@@ -64,7 +64,7 @@ func checkText(label, s string, maxBytes int) error {
 	return nil
 }
 
-// checkReason checks the reason of a change.
+// checkReason returns an error if the reason for a change is too long or has control characters.
 func checkReason(s string) error {
 	if err := checkText("the reason", s, 4*maxReasonCharacters); err != nil {
 		return err
@@ -75,7 +75,7 @@ func checkReason(s string) error {
 	return nil
 }
 
-// checkOptionalID checks an id that may be left out.
+// checkOptionalID checks an id unless it is empty.
 func checkOptionalID(label, s string) error {
 	if s == "" {
 		return nil

@@ -12,25 +12,26 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// RecordedConsent is a record: a grantor agrees that a grantee sees what is granted to it, within a scope.
+// RecordedConsent is a consent record: the grantor agrees that the grantee sees memories that are granted to the
+// grantee.
 type RecordedConsent struct {
 	ID         string `json:"id"`
 	Store      string `json:"store"`
-	Grantor    string `json:"grantor"` // who recorded the consent, by its credential
+	Grantor    string `json:"grantor"` // the entity that recorded the consent, as its credential says
 	OnBehalfOf string `json:"for,omitempty"`
 	Grantee    string `json:"grantee"`
 	Scope      string `json:"scope"`
 	Revoked    bool   `json:"revoked"`
-	Repeated   bool   `json:"repeated,omitempty"` // nothing changed: the consent was recorded or revoked already
+	Repeated   bool   `json:"repeated,omitempty"` // nothing changed, because the consent was recorded or revoked before
 }
 
-// ConsentRequest is a consent to record, or to revoke.
+// ConsentRequest says which consent to record or to revoke.
 type ConsentRequest struct {
-	ID      string // the id of the record to revoke
-	Grantor string // who agrees; "": the caller; else somebody for whom the caller speaks
-	Grantee string // who may see
-	Scope   string // a memory or a context; "": everything
-	Store   string // store of the consent; "": the one that follows from scope and grantor
+	ID      string // the id of the record, if one is revoked by its id
+	Grantor string // who consents: the caller (""), or a person whose guardian the caller is
+	Grantee string // to whom the consent is given
+	Scope   string // the memory or context that the consent is about; "": everything
+	Store   string // the store for which the consent counts; "": consentStore finds it
 	Reason  string
 }
 
@@ -42,7 +43,7 @@ func (g ConsentRequest) check(revoke bool) error {
 		checkOptionalID("the scope", g.Scope), checkOptionalID("the store", g.Store))
 }
 
-// RecordConsent records a consent of the caller, or of somebody whose guardian the caller is.
+// RecordConsent records a consent of the caller, or of a person whose guardian the caller is.
 func (d *Service) RecordConsent(ctx context.Context, caller identity.Caller, g ConsentRequest) (*RecordedConsent,
 	error) {
 	if err := g.check(false); err != nil {
@@ -91,7 +92,7 @@ func (d *Service) RecordConsent(ctx context.Context, caller identity.Caller, g C
 	return out, nil
 }
 
-// WithdrawConsent revokes a consent of the caller, or of somebody for whom it speaks.
+// WithdrawConsent revokes consents that the caller has recorded, or that the policy lets it revoke for another person.
 func (d *Service) WithdrawConsent(ctx context.Context, caller identity.Caller, g ConsentRequest) ([]RecordedConsent,
 	error) {
 	if err := g.check(true); err != nil {
@@ -135,7 +136,7 @@ func (d *Service) WithdrawConsent(ctx context.Context, caller identity.Caller, g
 	if err != nil {
 		return nil, translateDatabaseError(err)
 	}
-	if len(out) == 0 { // The consent was revoked before, or there is none.
+	if len(out) == 0 { // The consents were revoked before, or there are none.
 		withdrawn, err := s.conn.Query(ctx, "SELECT "+s.consentColumns()+" FROM "+x.Relation.Name.SQL()+" WHERE "+condition+
 			" AND "+catalog.QuoteIdent(x.Revoked)+" IS NOT NULL ORDER BY 1 LIMIT 100", values...)
 		if err != nil {
@@ -172,7 +173,7 @@ func (d *Service) openConsentSession(ctx context.Context, c identity.Caller, rea
 	return s, nil
 }
 
-// scope returns the scope of the requested consent; without one, the policy's word for everybody.
+// scope returns the scope of the requested consent. If the request has none, it is the policy's word for everybody.
 func (g ConsentRequest) scope(s *callerSession) string {
 	if g.Scope == "" {
 		return s.section.EverybodyWord
@@ -187,7 +188,7 @@ func (g ConsentRequest) wardOrEmpty(s *callerSession) string {
 	return g.Grantor
 }
 
-// consentColumns returns the columns of a consent record, as SQL that reads them as texts.
+// consentColumns returns SQL that selects the columns of a consent record as texts.
 func (s *callerSession) consentColumns() string {
 	x := s.section.Consents
 	scope, revoked := catalog.QuoteLiteral(s.section.EverybodyWord)+"::pg_catalog.text", "false"
@@ -210,7 +211,7 @@ func scanConsent(row pgx.CollectableRow) (RecordedConsent, error) {
 	return c, err
 }
 
-// findConsents finds an active consent record of the caller with this grantee and scope.
+// findConsents returns an active consent record of the caller with this store, grantee and scope, if there is one.
 func (s *callerSession) findConsents(ctx context.Context, store, grantee, scope string) ([]RecordedConsent, error) {
 	x := s.section.Consents
 	conditions, values := []string{catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $1",
@@ -234,8 +235,8 @@ func (s *callerSession) findConsents(ctx context.Context, store, grantee, scope 
 	return out, translateDatabaseError(err)
 }
 
-// checkGuardian checks that the caller is a guardian in a store. The caller counts as a guardian only if it sees the
-// table of guardians.
+// checkGuardian returns an error unless the caller is a guardian of the ward in this store. That counts only if the
+// policy lets agents read the table of guardians.
 func (s *callerSession) checkGuardian(ctx context.Context, ward, store string) error {
 	forbiddenError := newError(NameForbidden, "The owner of the store records who speaks for whom.",
 		"only the grantor or its guardian records consent, by its own credential")
@@ -249,7 +250,7 @@ func (s *callerSession) checkGuardian(ctx context.Context, ward, store string) e
 	return nil
 }
 
-// storesOfWard returns the stores in which the caller is a guardian of the ward.
+// storesOfWard returns the memory stores in which the caller is recorded as a guardian of the ward.
 func (s *callerSession) storesOfWard(ctx context.Context, ward string) ([]string, error) {
 	g := s.section.Guardians
 	if g == nil {
@@ -268,8 +269,8 @@ func (s *callerSession) storesOfWard(ctx context.Context, ward string) ([]string
 	return out, translateDatabaseError(err)
 }
 
-// consentStore finds the store of a consent that does not name it. This is the store of the context or the memory in
-// its scope, one in which the caller is the grantor's guardian, or the caller's own.
+// consentStore finds the store for a consent if the request does not name one. It tries the store of the context or
+// memory in the scope, the stores where the caller is the grantor's guardian, and then the caller's own stores.
 func (s *callerSession) consentStore(ctx context.Context, g ConsentRequest) (string, error) {
 	if g.Store != "" {
 		return g.Store, nil
@@ -284,7 +285,7 @@ func (s *callerSession) consentStore(ctx context.Context, g ConsentRequest) (str
 			return "", s.checkGuardian(ctx, g.Grantor, "")
 		}
 	}
-	// The candidates are tried in turn; one counts if exactly one of its stores is possible.
+	// onlyStore returns the store if exactly one of those found is possible. Otherwise the next way to find one is tried.
 	onlyStore := func(found []string) (string, bool) {
 		if ward != nil {
 			found = slices.DeleteFunc(found, func(store string) bool { return !slices.Contains(ward, store) })
@@ -333,7 +334,7 @@ func (s *callerSession) consentStore(ctx context.Context, g ConsentRequest) (str
 	return "", newError(NameValidation, "Say it with --store.", "nothing says in which store this consent counts")
 }
 
-// storesOfMemory returns the stores that have a memory with this key which the caller sees.
+// storesOfMemory returns the stores that have a memory with this key, as far as the caller sees it.
 func (s *callerSession) storesOfMemory(ctx context.Context, key string) ([]string, error) {
 	prefix, _, _ := strings.Cut(key, ":")
 	m := s.section.MemoriesOf(prefix)
@@ -349,7 +350,7 @@ func (s *callerSession) storesOfMemory(ctx context.Context, key string) ([]strin
 	return out, translateDatabaseError(err)
 }
 
-// storesOfRecords returns the stores in which the caller has consented before.
+// storesOfRecords returns the stores for which the caller has recorded consents before.
 func (s *callerSession) storesOfRecords(ctx context.Context) ([]string, error) {
 	x := s.section.Consents
 	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(x.Store)+"::pg_catalog.text FROM "+
@@ -361,7 +362,7 @@ func (s *callerSession) storesOfRecords(ctx context.Context) ([]string, error) {
 	return out, translateDatabaseError(err)
 }
 
-// storesOfWards returns the stores in which the caller is a guardian.
+// storesOfWards returns the memory stores of all persons whose guardian the caller is.
 func (s *callerSession) storesOfWards(ctx context.Context) ([]string, error) {
 	g := s.section.Guardians
 	if g == nil {
@@ -379,7 +380,7 @@ func (s *callerSession) storesOfWards(ctx context.Context) ([]string, error) {
 	return out, translateDatabaseError(err)
 }
 
-// hasStampedColumn reports whether the policy sets a column whatever the caller sends.
+// hasStampedColumn reports whether the policy sets a column itself, whatever value the caller sends.
 func hasStampedColumn(stamps []policy.Stamp, column string) bool {
 	return slices.ContainsFunc(stamps, func(s policy.Stamp) bool { return s.Column == column && s.Unless == nil })
 }

@@ -12,41 +12,41 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Context is a context that the caller takes part in, or a context in a store of the caller's own.
+// Context is a context in which the caller participates, or that is in a store of the caller.
 type Context struct {
 	Name         string   `json:"context"`
 	Store        string   `json:"store"`
 	Participants []string `json:"participants"`
-	Access       []string `json:"default_access_grants"` // the ids to which new memories in the context are granted
-	Owner        bool     `json:"owner"`                 // the store of the context is the caller's own
+	Access       []string `json:"default_access_grants"` // the ids to which new memories in this context are granted
+	Owner        bool     `json:"owner"`                 // the caller owns the store of the context
 	MayEnter     bool     `json:"enters"`                // the caller may enter the context
 }
 
-// ContextRequest is a context to enter, or to make.
+// ContextRequest says which context to enter or to make.
 type ContextRequest struct {
 	Context      string
-	Store        string   // store of the context; "": the caller's own store
-	Participants []string // the participants of a new context, or participants that the owner adds
-	// the entities that new memories in a new context are granted to; nil: the context and its participants
+	Store        string   // store of the context; "": the caller's only store
+	Participants []string // the participants of a new context, or those that the owner adds
+	// the ids to which new memories in a new context are granted; nil: the context and its participants
 	Access []string
-	Role   string // the role that the caller takes; its credential says which roles it has
+	Role   string // a role that the caller names; it counts only if the caller's credential has it
 	Reason string
 }
 
-// EnteredContext is a context that can be entered, and how.
+// EnteredContext is a context that the caller can enter, and how to do so.
 type EnteredContext struct {
 	Context
 	Created bool     `json:"created"`
-	Added   []string `json:"added"` // participants that the call has added
+	Added   []string `json:"added"` // the participants that this call has added
 	Role    string   `json:"role,omitempty"`
-	// false: the credential does not have the role, which then gives no right
+	// false: the caller's credential does not have Role, so Role gives no right
 	CredentialHasRole *bool  `json:"role_held,omitempty"`
-	Setting           string `json:"sql"` // the SQL statement by which a connection enters the context
+	Setting           string `json:"sql"` // the SQL statement with which a connection enters the context
 }
 
 func intText(n int) string { return strconv.Itoa(n) }
 
-// Contexts returns the contexts that the caller may enter, and those of its own stores.
+// Contexts returns the contexts that the caller may enter, and all contexts in its own stores.
 func (d *Service) Contexts(ctx context.Context, c identity.Caller) ([]Context, error) {
 	s, err := d.openSession(ctx, c, "", "")
 	if err != nil {
@@ -56,7 +56,7 @@ func (d *Service) Contexts(ctx context.Context, c identity.Caller) ([]Context, e
 	return s.readContexts(ctx, "")
 }
 
-// ContextsNamed returns the contexts that have a name, from those that [Service.Contexts] returns.
+// ContextsNamed returns those contexts of [Service.Contexts] that have this name.
 func (d *Service) ContextsNamed(ctx context.Context, caller identity.Caller, name string) ([]Context, error) {
 	if err := checkID("the context", name); err != nil {
 		return nil, err
@@ -73,7 +73,8 @@ func (d *Service) ContextsNamed(ctx context.Context, caller identity.Caller, nam
 	return out, err
 }
 
-// readContexts returns the contexts that the caller sees: those with a name, or all if the name is empty.
+// readContexts returns the contexts with this name that the caller sees. If the name is "", it returns all that it
+// sees.
 func (s *callerSession) readContexts(ctx context.Context, name string) ([]Context, error) {
 	x := s.section.Contexts
 	if x == nil {
@@ -109,7 +110,7 @@ func (s *callerSession) readContexts(ctx context.Context, name string) ([]Contex
 		if x.Defaults.Column != "" {
 			c.Access, _ = decodeList(x.Defaults, access)
 		}
-		if len(c.Access) == 0 { // The context has the grants that new memories inherit.
+		if len(c.Access) == 0 { // The context has no grants of its own for new memories.
 			c.Access = append(slices.Clone(c.Participants), c.Name)
 		}
 		if c.Participants == nil {
@@ -126,13 +127,13 @@ func (s *callerSession) readContexts(ctx context.Context, name string) ([]Contex
 	return out, translateDatabaseError(err)
 }
 
-// EnterContext tells how to enter a context; each call and each connection has to enter by itself. A context that does
-// not exist is made if the caller owns a store. Only the owner can add participants.
+// EnterContext says how to enter a context; each connection must enter it itself. If the context does not exist and the
+// caller owns a store, EnterContext makes it. Only the owner can add participants.
 func (d *Service) EnterContext(ctx context.Context, c identity.Caller, e ContextRequest) (*EnteredContext, error) {
 	return d.findOrMakeContext(ctx, c, e, false)
 }
 
-// MakeContext makes a context, and fails if it exists.
+// MakeContext makes a context. It returns an error if the caller can enter one of this name already.
 func (d *Service) MakeContext(ctx context.Context, c identity.Caller, e ContextRequest) (*EnteredContext, error) {
 	return d.findOrMakeContext(ctx, c, e, true)
 }
@@ -191,7 +192,7 @@ func (d *Service) findOrMakeContext(ctx context.Context, caller identity.Caller,
 			out.Added = newParticipants
 		}
 	}
-	if err := s.enterContext(ctx, e.Context); err != nil { // The database decides whether the caller may enter.
+	if err := s.enterContext(ctx, e.Context); err != nil { // The proxy decides whether the caller may enter.
 		return nil, err
 	}
 	if e.Role != "" {
@@ -202,8 +203,8 @@ func (d *Service) findOrMakeContext(ctx context.Context, caller identity.Caller,
 	return out, nil
 }
 
-// insertContext inserts a context into a store of the caller's own. It does not tell whether there is one of this name
-// in another store: names are unique only within a store.
+// insertContext inserts a context into a store of the caller. It does not reveal whether another store has a context of
+// this name, because names are unique only within a store.
 func (s *callerSession) insertContext(ctx context.Context, e ContextRequest, participants, access []string) (Context,
 	error) {
 	x := s.section.Contexts
@@ -238,7 +239,7 @@ func (s *callerSession) insertContext(ctx context.Context, e ContextRequest, par
 		MayEnter: true}, nil
 }
 
-// addParticipants adds participants to a context of the caller's own.
+// addParticipants adds participants to a context. It returns an error unless the caller owns the context.
 func (s *callerSession) addParticipants(ctx context.Context, c *Context, newParticipants []string) error {
 	if !c.Owner {
 		return newError(NameForbidden, "Enter it without --participants, or ask its owner.",
@@ -262,7 +263,7 @@ func (s *callerSession) addParticipants(ctx context.Context, c *Context, newPart
 	return nil
 }
 
-// RoleNote returns a note for people about a role that the credential does not have, and "" if it has the role.
+// RoleNote returns a note if the caller's credential does not have the role, or else "".
 func (e *EnteredContext) RoleNote() string {
 	if e.CredentialHasRole != nil && !*e.CredentialHasRole {
 		return strings.TrimPrefix(e.Role, "role:") + " is no role of your credential's: it gives nothing"

@@ -13,38 +13,38 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The bounds of the texts by which a belief is judged.
+// These are limits for drawing and judging a belief.
 const (
-	maxBeliefBytes = 16384   // length of a belief
-	maxNoteBytes   = 4096    // length of a note
-	maxCorpusTexts = 2000    // number of other memories of the caller, which show what words are rare
-	maxCorpusBytes = 4 << 20 // bytes of the other memories
-	maxAliases     = 1000    // number of aliases of the entities that the source is about
+	maxBeliefBytes = 16384   // bytes of a belief
+	maxNoteBytes   = 4096    // bytes of a note
+	maxCorpusTexts = 2000    // how many memories of the caller are read to find which words are rare
+	maxCorpusBytes = 4 << 20 // bytes of these memories
+	maxAliases     = 1000    // how many aliases the persons in the source may have
 )
 
-// Generalization is a request to draw a belief from a private memory.
+// Generalization asks to draw a belief from a private memory.
 type Generalization struct {
-	Source  string // id of the memory
-	Kind    string // kind of the source; "": the kind that its id begins with, and any kind if it begins with none
+	Source  string // the id of the private memory
+	Kind    string // kind of the private memory; "": the kind with which the id begins, or any kind
 	Belief  string
-	Note    string   // how the belief was abstracted
-	Access  []string // ids to which the belief is granted; nil: those that the context gives; empty: nobody
+	Note    string   // how the caller has abstracted the belief
+	Access  []string // ids to which the belief is granted; nil: those that the context gives; empty: none
 	Context string
 	Reason  string
 
-	AcceptsWarnings bool // accept words that may be a form of a name but are not certain to be one
-	CheckOnly       bool // the call only judges the text, and makes no belief
+	AcceptsWarnings bool // also draw the belief if the check has found uncertain forms of a name
+	CheckOnly       bool // judge the text and make no belief
 }
 
-// GeneralizationResult is the result of a Generalization.
+// GeneralizationResult is the result of a [Generalization].
 type GeneralizationResult struct {
 	Memory         *Memory  // the belief; nil: the text was only judged
-	AlreadyExisted bool     // the same belief was drawn from this memory before: Memory is that belief
-	Subjects       []string // ids of those whom the source is about
+	AlreadyExisted bool     // the caller has drawn the same belief from the same memory before: Memory is that belief
+	Subjects       []string // ids of the persons whom the private memory is about
 	Report         generalize.Report
 }
 
-// BlockedError is the refusal of a belief that may reveal whom its source is about. No belief was made. It wraps an
+// BlockedError is the error that a belief may reveal whom its source is about, so that no belief was made. It wraps an
 // *Error.
 type BlockedError struct {
 	refused *Error
@@ -56,11 +56,11 @@ func (e *BlockedError) Error() string { return e.refused.Error() }
 // Unwrap returns the *Error.
 func (e *BlockedError) Unwrap() error { return e.refused }
 
-// Name implements consent.Named.
+// Name returns the error's name, like [Error.Name].
 func (e *BlockedError) Name() string { return e.refused.Name() }
 
-// refusalOfReport returns the refusal that follows from a report, or nil. The caller judges dates and rare words. A
-// certain name is always refused, and an uncertain one unless the caller accepts it.
+// refusalOfReport returns the refusal that follows from a report, or nil. A certain name is always refused, and an
+// uncertain one unless the caller accepts warnings. Dates and rare words are for the caller to judge.
 func refusalOfReport(r generalize.Report, acceptsWarnings bool) error {
 	switch {
 	case r.Verdict == generalize.VerdictBlocked:
@@ -77,9 +77,9 @@ func refusalOfReport(r generalize.Report, acceptsWarnings bool) error {
 	return nil
 }
 
-// AddBelief makes a belief from a private memory of the caller, if the belief does not reveal whom the memory is
-// about. The memory stays as private as it was. A link records that the belief was drawn from the memory, where the
-// owner of the store sees it. Memories that the caller does not see do not count.
+// AddBelief makes a belief from a private memory that the caller sees, unless the belief may reveal whom the memory is
+// about. The memory itself stays private. A link records from which memory the belief was drawn; only the owner of the
+// store sees it.
 func (d *Service) AddBelief(ctx context.Context, caller identity.Caller, g Generalization) (*GeneralizationResult,
 	error) {
 	access, err := checkIDs("access", g.Access)
@@ -106,7 +106,7 @@ func (d *Service) AddBelief(ctx context.Context, caller identity.Caller, g Gener
 		return nil, err
 	}
 	defer s.close(ctx)
-	if s.section.Generalize == nil { // The policy has changed meanwhile.
+	if s.section.Generalize == nil { // The policy was replaced since the check above.
 		return nil, newError(NameConflict, "Try again.", "the policy has changed")
 	}
 	tx, err := s.conn.Begin(ctx)
@@ -154,7 +154,7 @@ func (d *Service) AddBelief(ctx context.Context, caller identity.Caller, g Gener
 	return out, nil
 }
 
-// sourceMemory is the memory from which a belief is drawn.
+// sourceMemory is the private memory from which a belief is drawn.
 type sourceMemory struct {
 	memories *policy.Memories
 	id       string
@@ -164,8 +164,8 @@ type sourceMemory struct {
 	subjects []string
 }
 
-// readSource reads a memory as the caller sees it, and locks it, so that the same belief is drawn from it only once. A
-// caller that may not change it can draw nothing from it, since the link is written to its store.
+// readSource reads a memory as the caller sees it. With lock it also locks the row, so that the same belief is drawn
+// only once. The lock fails if the caller may not change the memory.
 func (s *callerSession) readSource(ctx context.Context, tx pgx.Tx, kind, key string, lock bool) (*sourceMemory, error) {
 	candidates := s.section.Memories
 	prefix, _, _ := strings.Cut(key, ":")
@@ -218,7 +218,7 @@ func (s *callerSession) readSource(ctx context.Context, tx pgx.Tx, kind, key str
 	return out, nil
 }
 
-// scanSource reads a row that readSource selects. A row without a list of subjects gives nil.
+// scanSource reads a row that readSource has selected. If the memory's subjects are no list, subjects is nil.
 func scanSource(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, error) {
 	out := &sourceMemory{memories: m}
 	var store, teller, toldFrom, subjects, grants, evidence, content *string
@@ -234,8 +234,8 @@ func scanSource(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, erro
 	return out, nil
 }
 
-// subjectsToHide are the persons whom a text must not name: those whom the memory is about, and who told it, with the
-// aliases that the caller sees.
+// subjectsToHide returns the persons whom the belief must not name, with the aliases that the caller sees: the subjects
+// of the memory, and the person who told it.
 func (s *callerSession) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemory) ([]generalize.Subject,
 	error) {
 	persons := slices.Clone(src.subjects)
@@ -277,7 +277,7 @@ func (s *callerSession) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sour
 	return out, nil
 }
 
-// addToCorpus reads the caller's memories, the source among them, to find which words are rare.
+// addToCorpus adds memories that the caller sees to the corpus, the source first, to find which words are rare.
 func (s *callerSession) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpus,
 	src *sourceMemory) error {
 	corpus.Add(src.content)
@@ -312,7 +312,7 @@ func (s *callerSession) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *gene
 	return nil
 }
 
-// findDerived finds the same belief, drawn from the same memory before and with the same grants; nil: there is none.
+// findDerived returns a belief with the same text and grants that was drawn from the same memory before, or nil.
 func (s *callerSession) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization,
 	access []string) (*Memory, error) {
 	m, l := s.section.Generalize.BeliefKind, s.section.Generalize.Link
@@ -343,7 +343,7 @@ func (s *callerSession) findDerived(ctx context.Context, tx pgx.Tx, src *sourceM
 	return nil, nil
 }
 
-// insertDerived inserts the belief, without subjects, and the link to its source.
+// insertDerived inserts the belief, without subjects, and the link to the memory from which it was drawn.
 func (s *callerSession) insertDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization,
 	access []string) (*Memory, error) {
 	m, l := s.section.Generalize.BeliefKind, s.section.Generalize.Link

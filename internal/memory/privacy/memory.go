@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Memory is a memory without its text.
+// Memory is a memory of an agent, without its text.
 type Memory struct {
 	ID       string   `json:"id"`
 	Kind     string   `json:"kind"`
@@ -26,23 +26,23 @@ type Memory struct {
 	Consent  []string `json:"consent_grants"`
 }
 
-// NewMemory is a request to make a memory.
+// NewMemory says which memory to make.
 type NewMemory struct {
-	Kind     string // kind of the memory; "": the first kind of the policy
-	Store    string // store of the memory; "": the store of the context, or the caller's own
+	Kind     string // kind of the memory; "": the first kind in the policy
+	Store    string // store of the memory; "": the store of the context, or else the caller's only store
 	Content  string
-	Source   string // who told the memory; counts where the caller owns the store
-	ToldFrom string // id of the memory from which this one was told on
+	Source   string // who told the memory; it counts only if the caller owns the store
+	ToldFrom string // id of the memory that was told on
 	Subjects []string
-	// ids to which the memory is granted; nil: those that the context gives, or who told it; empty: nobody
+	// ids to which the memory is granted; nil: those that the context gives, or who told the memory; empty: none
 	Access  []string
-	Consent []string // ids of consents as evidence, which has no effect without a record
+	Consent []string // ids of consents as evidence; without records of these consents they have no effect
 	Context string
 	Reason  string
 }
 
-// AddMemory makes a memory. Without Access the policy decides to whom it is granted, and it refuses an Access that is
-// too wide.
+// AddMemory makes a memory. If Access is nil, the policy decides to whom the memory is granted. The policy refuses an
+// Access that is too wide.
 func (d *Service) AddMemory(ctx context.Context, caller identity.Caller, n NewMemory) (*Memory, error) {
 	subjects, err := checkIDs("subjects", n.Subjects)
 	if err != nil {
@@ -129,7 +129,7 @@ func quotedList(columns []string) string {
 	return strings.Join(out, ", ")
 }
 
-// parameterList returns the text $1, $2 and so on, up to n.
+// parameterList returns "$1, $2" and so on, with n parameters.
 func parameterList(n int) string {
 	out := make([]string, n)
 	for i := range out {
@@ -138,7 +138,7 @@ func parameterList(n int) string {
 	return strings.Join(out, ", ")
 }
 
-// memoryColumns returns the columns of a memory, as SQL that reads them as texts.
+// memoryColumns returns SQL that selects the columns of a memory as texts.
 func memoryColumns(m *policy.Memories) string {
 	columns := []string{m.Key, m.StoreColumn, m.TellerColumn, m.ToldFromColumn, m.Subjects.Column, m.Grants.Column,
 		m.Evidence.Column}
@@ -152,7 +152,7 @@ func memoryColumns(m *policy.Memories) string {
 	return strings.Join(out, ", ")
 }
 
-// scanMemory reads a row of memoryColumns. It returns false if the grants are no list.
+// scanMemory reads a row with the columns of memoryColumns. It returns false if the grants are no list.
 func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	out := &Memory{Kind: m.Kind}
 	var store, source, toldFrom, subjects, grants, evidence *string
@@ -180,11 +180,12 @@ func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	return out, ok, nil
 }
 
-// storeForMemory finds the store of a new memory that does not name it: the store of the context, or the caller's own.
+// storeForMemory finds the store for a new memory if the caller names none: that of the context, or the caller's only
+// one.
 func (s *callerSession) storeForMemory(ctx context.Context, contextID string) (string, error) {
 	const hint = "Say which with --store."
 	var found []string
-	if contextID == "" && s.section.ContextSetting != "" { // The connection may be in a context.
+	if contextID == "" && s.section.ContextSetting != "" { // The connection may be in a context by its settings.
 		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.section.ContextSetting)+
 			", true)").Scan(&contextID); err != nil {
 			contextID = ""
@@ -218,7 +219,7 @@ func (s *callerSession) storeForMemory(ctx context.Context, contextID string) (s
 	return "", newError(NameValidation, hint, "there are %d stores where this could go", len(found))
 }
 
-// ownStores returns the caller's own stores.
+// ownStores returns the stores that the caller owns.
 func (s *callerSession) ownStores(ctx context.Context) ([]string, error) {
 	x := s.section.Stores
 	if x == nil {
@@ -233,8 +234,8 @@ func (s *callerSession) ownStores(ctx context.Context) ([]string, error) {
 	return out, translateDatabaseError(err)
 }
 
-// findMemory finds a memory by its id, among the memories that the caller sees. If the id begins with a kind, the
-// memory is of that kind.
+// findMemory finds a memory with this id that the caller sees, and locks its row. If kind is "" and the id begins with
+// a kind, it searches only that kind.
 func (s *callerSession) findMemory(ctx context.Context, tx pgx.Tx, kind, key string) (*policy.Memories, *Memory,
 	error) {
 	candidates := s.section.Memories
@@ -285,24 +286,24 @@ func (s *callerSession) findMemory(ctx context.Context, tx pgx.Tx, kind, key str
 	return foundIn, out, nil
 }
 
-// GrantChange is a change of what a memory is granted to.
+// GrantChange says which grants of a memory to add or to remove.
 type GrantChange struct {
 	ID       string
-	Kind     string // kind of the memory; "": the kind that its id begins with
+	Kind     string // kind of the memory; "": the kind with which the id begins, or any kind
 	Grantees []string
-	Consent  []string // ids of consents to be added as evidence
+	Consent  []string // ids of consents that are added as evidence
 	Reason   string
 }
 
-// GrantResult is the result of a GrantChange.
+// GrantResult is the memory after a [GrantChange].
 type GrantResult struct {
 	Memory
-	Granted []string `json:"granted"` // ids to which the memory was not granted before
+	Granted []string `json:"granted"` // ids to which the memory was not granted before the change
 	Revoked []string `json:"revoked"` // ids to which the memory is no longer granted
 }
 
-// Grant grants a memory to more ids. The policy decides whether it may be: whether its subjects, and who told it, have
-// consented.
+// Grant grants a memory to more ids. The policy refuses this unless the memory's subjects and the person who told it
+// have consented.
 func (d *Service) Grant(ctx context.Context, c identity.Caller, change GrantChange) (*GrantResult, error) {
 	return d.changeGrants(ctx, c, change, func(list []string) []string {
 		for _, grantee := range change.Grantees {
@@ -314,7 +315,7 @@ func (d *Service) Grant(ctx context.Context, c identity.Caller, change GrantChan
 	})
 }
 
-// Revoke revokes grants of a memory.
+// Revoke takes grants of a memory back.
 func (d *Service) Revoke(ctx context.Context, c identity.Caller, change GrantChange) (*GrantResult, error) {
 	if len(change.Consent) > 0 {
 		return nil, newError(NameValidation, "Leave it out.", "who has agreed is said where a memory is granted")
@@ -324,7 +325,7 @@ func (d *Service) Revoke(ctx context.Context, c identity.Caller, change GrantCha
 	})
 }
 
-// changeGrants changes what a memory is granted to.
+// changeGrants replaces the ids to which a memory is granted by the list that apply returns for them.
 func (d *Service) changeGrants(ctx context.Context, caller identity.Caller, change GrantChange,
 	apply func([]string) []string) (*GrantResult,
 	error) {
@@ -390,7 +391,7 @@ func (d *Service) changeGrants(ctx context.Context, caller identity.Caller, chan
 	return out, nil
 }
 
-// idsNotIn returns the texts of a that are not in b.
+// idsNotIn returns the elements of a that are not in b.
 func idsNotIn(a, b []string) []string {
 	var out []string
 	for _, s := range a {

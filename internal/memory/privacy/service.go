@@ -18,22 +18,22 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Service has the operations on the memories of one database. It is safe for concurrent use.
+// Service offers the operations on the memories of one database. It is safe for concurrent use.
 type Service struct {
-	Policy        func() *policy.Policy                                     // the active policy; nil: there is none
+	Policy        func() *policy.Policy                                     // returns the active policy or nil
 	ConnectCaller func(context.Context, identity.Caller) (*pgx.Conn, error) // connects as the caller, through the proxy
-	// the attributes of the agents of this database
+	// returns the attributes of this database's agents, by the agents' names
 	AgentAttributes func() map[string]map[string]string
-	ConnectControl  func(context.Context) (*pgx.Conn, error) // connects as the control role, for Audit
-	// connects as the agent's role, past the proxy, for Audit
+	ConnectControl  func(context.Context) (*pgx.Conn, error) // connects as the control role, for [Service.Audit]
+	// connects as the agent role directly to PostgreSQL, for [Service.Audit]
 	ConnectAgentRole func(context.Context) (*pgx.Conn, error)
 
-	// how long a call waits for a row that another transaction has locked; 0: 5 s, less than the timeout of the API,
-	// which could not tell the result
+	// how long a call waits for a row that another transaction has locked; 0: 5 s. It must be less than the timeout of the
+	// API, after which nobody would learn the result.
 	LockTimeout time.Duration
 }
 
-// callerSession is a caller's connection, with the caller and policy for which it was opened.
+// callerSession is a connection of a caller through the proxy, with the policy that was active when it was opened.
 type callerSession struct {
 	conn    *pgx.Conn
 	policy  *policy.Policy
@@ -42,7 +42,7 @@ type callerSession struct {
 	ids     []string // the entity and its roles
 }
 
-// privacySection returns the policy and its section privacy.
+// privacySection returns the active policy and its section privacy, or an error if it has none.
 func (d *Service) privacySection() (*policy.Policy, *policy.Privacy, error) {
 	p := d.Policy()
 	if p == nil || p.Privacy() == nil {
@@ -53,7 +53,7 @@ func (d *Service) privacySection() (*policy.Policy, *policy.Privacy, error) {
 	return p, p.Privacy(), nil
 }
 
-// attributesOf returns a caller's attributes: those of its login, and those of its token.
+// attributesOf returns a caller's attributes: those of the agent's login, and those of the token.
 func (d *Service) attributesOf(c identity.Caller) map[string]string {
 	out := map[string]string{}
 	for name, value := range d.AgentAttributes()[c.Agent] {
@@ -65,7 +65,7 @@ func (d *Service) attributesOf(c identity.Caller) map[string]string {
 	return out
 }
 
-// entityAndRoles returns the ids of a session with these attributes: the entity, then its roles.
+// entityAndRoles returns which entity a session with these attributes is, and the ids of the entity and its roles.
 func entityAndRoles(p *policy.Privacy, attributes map[string]string) (entity string, ids []string) {
 	entity = attributes[p.CallerAttribute]
 	if entity != "" {
@@ -89,7 +89,7 @@ func entityAndRoles(p *policy.Privacy, attributes map[string]string) (entity str
 	return entity, ids
 }
 
-// openSession connects as the caller, in a context or in none.
+// openSession connects as the caller, and enters a context if inContext is not "".
 func (d *Service) openSession(ctx context.Context, caller identity.Caller, inContext, reason string) (*callerSession,
 	error) {
 	p, section, err := d.privacySection()
@@ -136,8 +136,8 @@ func (d *Service) openSession(ctx context.Context, caller identity.Caller, inCon
 
 func (s *callerSession) close(ctx context.Context) { _ = s.conn.Close(context.WithoutCancel(ctx)) }
 
-// enterContext sets the context. The error is the same for a context that does not exist and one in which the caller
-// does not participate.
+// enterContext enters a context. The error is the same if the context does not exist and if the caller does not
+// participate in it.
 func (s *callerSession) enterContext(ctx context.Context, name string) error {
 	if s.section.ContextSetting == "" {
 		return newError(NameNotFound, "The DBA writes context: under privacy in the policy.", "this database has no contexts")
@@ -152,7 +152,7 @@ func (s *callerSession) enterContext(ctx context.Context, name string) error {
 	return translateDatabaseError(err)
 }
 
-// decodeList reads a list as its column has it. It returns false if the value is no list.
+// decodeList reads a list in the format of its column. It returns false if the value is not a list.
 func decodeList(l predicate.List, value *string) ([]string, bool) {
 	if value == nil {
 		return nil, false
@@ -182,7 +182,7 @@ func decodeList(l predicate.List, value *string) ([]string, bool) {
 	return out, true
 }
 
-// encodeList writes a list as the text that its column has.
+// encodeList returns a list as text in the format of its column.
 func encodeList(l predicate.List, list []string) string {
 	if l.Form == predicate.GrantText {
 		quotedItems := make([]string, len(list))

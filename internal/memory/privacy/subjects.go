@@ -7,12 +7,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// maxAuditedSubjects is how many memories are read to find subjects.
+// maxAuditedSubjects is how many memories AuditableSubjects reads to find subjects.
 const maxAuditedSubjects = 2000
 
-// AuditableSubjects are the subjects about whom the caller may ask an Audit, sorted, at most the given number: the
-// caller itself, those of whom it is a guardian, and the subjects of memories of its own stores. Only subjects with a
-// memory about them are listed.
+// AuditableSubjects returns at most limit subjects about whom the caller may call [Service.Audit], sorted. These are
+// the caller itself, persons whose guardian the caller is, and the subjects of memories in the caller's own stores. It
+// lists only subjects about whom there is a memory.
 func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, limit int) (subjects []string, hasMore bool,
 	err error) {
 	_, section, err := d.privacySection()

@@ -14,29 +14,29 @@ import (
 	"time"
 )
 
-// RecordHead identifies a record that was certainly written, by its number and its hash.
+// RecordHead names a record that was certainly written, by its number and its hash.
 type RecordHead struct {
 	Seq  uint64
 	Hash string
 }
 
-// anchorWriter is a file outside the log's directory with the number and hash of the newest durable record. Two slots
-// are written in turn, so that one of them is intact after a crash.
+// anchorWriter writes a file outside the log's directory with the number and hash of the newest durable record. It
+// writes two slots alternately, so that a crash leaves one of them intact.
 type anchorWriter struct {
 	file     *os.File
 	key      Key
 	nextSlot int
 	lastHead RecordHead
-	syncedAt time.Time // when the file was last made durable
+	syncedAt time.Time // when the file was last synced to disk
 }
 
 const (
 	slotSize = 512
-	// anchorInterval is how old the synced head may get: a crash of the machine can set the anchor back by that much.
+	// anchorInterval is how often the file is synced: a crash of the machine can set the anchor back by that much.
 	anchorInterval = time.Second
 )
 
-// anchorSlot is a head as it is written in the file.
+// anchorSlot is a [RecordHead] as the file has it.
 type anchorSlot struct {
 	Version int       `json:"v"`
 	Seq     uint64    `json:"seq"`
@@ -46,14 +46,15 @@ type anchorSlot struct {
 	MAC     string    `json:"mac,omitempty"`
 }
 
-// ReadAnchor returns the newest head in an anchor file of pgconsent, or in a text with a line "SEQ HASH" that somebody
-// wrote down. With a key it ignores heads of other keys. The error for a missing file is fs.ErrNotExist.
+// ReadAnchor returns the newest head in an anchor file of pgconsent, or in a text with lines "SEQ HASH" that somebody
+// wrote down. With a key it ignores heads that other keys have signed. If the file is missing, the error is
+// fs.ErrNotExist.
 func ReadAnchor(path string, key Key) (RecordHead, error) {
 	newestHead, _, err := readAnchor(path, key)
 	return newestHead, err
 }
 
-// readAnchor is [ReadAnchor], and also returns the slot in which the head is.
+// readAnchor is like [ReadAnchor], and also returns in which slot of the file the head is.
 func readAnchor(path string, key Key) (newest RecordHead, slot int, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -61,14 +62,14 @@ func readAnchor(path string, key Key) (newest RecordHead, slot int, err error) {
 	}
 	hasSlot, found := false, false
 	for slotIndex, line := range bytes.Split(b, []byte("\n")) {
-		line = bytes.Trim(line, "\x00 \t\r") // a slot may consist of zeros
+		line = bytes.Trim(line, "\x00 \t\r") // an unused slot consists of zeros
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
 		hasSlot = true
 		h, err := readHead(line, key)
 		switch {
-		case err != nil && line[0] == '{': // the other slot may be intact
+		case err != nil && line[0] == '{': // this slot is damaged, but the other one may be intact
 			continue
 		case err != nil:
 			return newest, 0, fmt.Errorf("audit anchor: %s line %d: %w", path, slotIndex+1, err)
@@ -128,8 +129,8 @@ func openAnchor(path string, key Key) (*anchorWriter, bool, error) {
 	return a, isMissing, nil
 }
 
-// writeHead writes a head. It is called after the record is durable, so that the anchor never names a record that a
-// crash may lose.
+// writeHead writes a head. The caller has made the record durable before, so that the anchor never names a record that
+// a crash can lose.
 func (a *anchorWriter) writeHead(h RecordHead, now time.Time) error {
 	if h == a.lastHead || h.Seq == 0 {
 		return nil

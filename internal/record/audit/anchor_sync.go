@@ -6,11 +6,11 @@ import "fmt"
 type anchorSync struct {
 	cfg          Config
 	anchor       *anchorWriter // the anchor file; nil: there is none
-	anchorFailed bool          // the last write of the anchor failed, which was logged
+	anchorFailed bool          // the last write of the anchor failed; the log says so only once
 }
 
-// attach opens the anchor and compares the end of the log with it. If there was no anchor, it returns a record about
-// that.
+// attach opens the anchor file and compares the end of the log with it. If the file was missing and the log has
+// records, it returns a record that says so.
 func (m *anchorSync) attach(end chainPosition) (*Recovery, error) {
 	if m.cfg.AnchorFile == "" {
 		return nil, nil
@@ -30,8 +30,8 @@ func (m *anchorSync) attach(end chainPosition) (*Recovery, error) {
 	return nil, nil
 }
 
-// checkHead returns an error if the last segment should have a record and does not. Older records are for Verify to
-// check.
+// checkHead returns an error if the head should be in the last segment and is not. Verify checks heads in older
+// segments.
 func (at chainPosition) checkHead(h RecordHead) error {
 	switch {
 	case h.Seq > at.seq:
@@ -45,8 +45,8 @@ func (at chainPosition) checkHead(h RecordHead) error {
 	}
 }
 
-// writeHead writes the newest durable record into the anchor. An error is logged and counted, and no statement is
-// refused for it: the records themselves are durable.
+// writeHead writes the newest durable record into the anchor. An error is logged and counted, but no statement is
+// refused: the records themselves are durable.
 func (m *anchorSync) writeHead(durablePosition chainPosition) {
 	if m.anchor == nil {
 		return

@@ -2,5 +2,5 @@
 
 package audit
 
-// syncFile makes data and size durable, with all other metadata.
+// syncFile makes the data and all metadata of a file durable.
 func syncFile(f interface{ Sync() error }) error { return f.Sync() }

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// The records of each execution are encoded here without reflection, byte for byte as encoding/json does. A test
-// compares the two.
+// This file encodes the records of each execution without reflection, byte for byte as encoding/json does. A test
+// compares both.
 
 // appendMembers appends the members of a decision to dst.
 func (d *Decision) appendMembers(dst []byte) []byte {
@@ -64,7 +64,7 @@ func (c *Contract) object(dst []byte) []byte {
 	return append(appendMember(dst, `,"verdict":`, c.Verdict), '}')
 }
 
-// appendMembers appends the members of an outcome to dst, except the first two, which the log adds.
+// appendMembers appends the members of an outcome to dst, without "decision" and "session", which the log adds.
 func (o *Outcome) appendMembers(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `,"rows":`...), o.Rows, 10)
 	dst = strconv.AppendInt(append(dst, `,"bytes":`...), o.Bytes, 10)
@@ -81,7 +81,7 @@ func (k *Keys) object(dst []byte) []byte {
 	return append(appendStringsIf(dst, `,"rows":[`, k.Commitments), '}')
 }
 
-// appendMembersOf appends the members of a record of another, rare kind.
+// appendMembersOf appends the members of a record of a rare kind, encoded with encoding/json.
 func appendMembersOf(dst []byte, record any) ([]byte, error) {
 	body, err := json.Marshal(record)
 	if err != nil {
@@ -90,7 +90,7 @@ func appendMembersOf(dst []byte, record any) ([]byte, error) {
 	return append(dst, body[1:len(body)-1]...), nil
 }
 
-// elementPrefix returns the text before the i-th element of a list.
+// elementPrefix returns the text that comes before the i-th element of a list. list is the text that opens the list.
 func elementPrefix(i int, list string) string {
 	if i == 0 {
 		return list
@@ -98,7 +98,7 @@ func elementPrefix(i int, list string) string {
 	return ","
 }
 
-// listEnd closes a list of n elements; an empty list was left out.
+// listEnd closes a list of n elements. A list without elements was never opened.
 func listEnd(dst []byte, n int) []byte {
 	if n == 0 {
 		return dst
@@ -126,7 +126,7 @@ func appendStringsIf(dst []byte, name string, values []string) []byte {
 	return listEnd(dst, len(values))
 }
 
-// appendMap appends an object, its members in the order of their names.
+// appendMap appends an object with its members sorted by name.
 func appendMap(dst []byte, values map[string]string) []byte {
 	var nameBuffer [8]string
 	names := slices.AppendSeq(nameBuffer[:0], maps.Keys(values))
@@ -148,8 +148,8 @@ var plainBytes = func() (plain [utf8.RuneSelf]bool) {
 	return plain
 }()
 
-// appendString quotes a string. As encoding/json does, it escapes characters special in HTML, and U+2028 and U+2029,
-// and replaces invalid UTF-8 by U+FFFD.
+// appendString appends a quoted string. Like encoding/json, it escapes <, >, &, U+2028 and U+2029, and replaces invalid
+// UTF-8 by U+FFFD.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0

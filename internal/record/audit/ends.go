@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// ChainEnds are facts about the oldest and the newest record of a chain.
+// ChainEnds describes the oldest and the newest record of a chain.
 type ChainEnds struct {
-	Records           uint64    // the number of records from the oldest to the newest
-	OldestTime        time.Time // the time of the oldest record; zero: there is none
+	Records           uint64    // the number of records in the chain, by the numbers of the oldest and the newest
+	OldestTime        time.Time // the time of the oldest record; zero: there are no records
 	SecondSegmentTime time.Time // the time of the second segment's first record; zero: there are fewer than two segments
 	NewestTime        time.Time
 	NewestHead        RecordHead // the newest record
-	// the number of bytes after the newest record: of a record that is being written, or that a crash cut off
+	// how many bytes follow the newest record: a record that is being written, or that a crash cut off
 	TornBytes int64
 }
 
-// ReadEnds reads the first record of a chain and its last segment. It checks the newest record by its hash, the key,
-// and a head that was certainly written. [VerifyOptions] checks the records in between. A missing folder counts as a
+// ReadEnds reads the first record of a chain and its last segment. It checks the newest record by its hash, the key and
+// an anchored head. The records in between are not read; [VerifyOptions] checks them. A missing folder counts as a
 // chain without records.
 func ReadEnds(from Source, key Key, anchoredHead RecordHead) (ChainEnds, error) {
 	var e ChainEnds

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// file has the operations on a segment's file; tests replace it.
+// file is the file of a segment; tests replace it.
 type file interface {
 	WriteAt(p []byte, off int64) (int, error)
 	Sync() error
@@ -31,7 +31,7 @@ func openFile(path string) (file, error) {
 	return segmentFile{f}, nil
 }
 
-// Sync makes data and size durable.
+// Sync makes the data and the size of the file durable.
 func (f segmentFile) Sync() error {
 	for {
 		err := syncFile(f.File)
@@ -52,30 +52,30 @@ func (f segmentFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// chainPosition is a place in the chain.
+// chainPosition is a position in the chain, after the record with the number seq.
 type chainPosition struct {
 	segment      int
 	size         int64
 	seq          uint64
-	previousHash string // the hash of the record before
+	previousHash string // the hash of the record before the position
 }
 
-// fileSink writes the chain to files. Everything up to durable is synced; pending are the lines that were written after
-// it.
+// fileSink writes the chain to files. Records up to durablePosition are synced to disk. The lines written after it are
+// also in pendingBytes.
 type fileSink struct {
 	anchorSync
 	lines           lineWriter
-	lock            *os.File  // the lock on the directory; nil before it is taken
-	isEndKnown      bool      // the end of the chain is known
+	lock            *os.File  // the locked lock file of the directory; nil: it is not locked yet
+	isEndKnown      bool      // findEnd and attach have succeeded
 	tornRecord      *Recovery // an incomplete last record that a crash left; nil: none
-	startRecords    []*Ticket // the records that are written first
+	startRecords    []*Ticket // records about the start of the log, which are written first
 	file            file
 	durablePosition chainPosition
 	endPosition     chainPosition
 	pendingBytes    []byte
-	oldestPending   time.Time // the time of the oldest record in pending; zero: there is none
+	oldestPending   time.Time // when the oldest record in pendingBytes was made; zero: there is none
 	segmentBegan    time.Time // the time of the segment's first record; zero: it has none
-	lastChecked     time.Time // when segments were last checked against the retention
+	lastChecked     time.Time // when the retention of segments was last checked
 }
 
 func tornFilePrefix(n int) string { return fmt.Sprintf("torn-%06d-", n) }
@@ -86,7 +86,7 @@ func newFileSink(cfg Config) *fileSink {
 	return &fileSink{anchorSync: anchorSync{cfg: cfg}, lines: newLineWriter(cfg.Key)}
 }
 
-// open locks the directory, goes to the end of the chain and moves an incomplete last record to a file of its own.
+// open locks the directory, finds the end of the chain and moves an incomplete last record to a separate file.
 func (w *fileSink) open() error {
 	if w.lock == nil {
 		if err := os.MkdirAll(w.cfg.Dir, 0o700); err != nil {
@@ -122,7 +122,7 @@ func (w *fileSink) open() error {
 	return nil
 }
 
-// findEnd goes to the end of the chain. It can be called again after an error.
+// findEnd finds the end of the chain and opens the last segment. It can be called again after an error.
 func (w *fileSink) findEnd() error {
 	cfg := w.cfg
 	segments, err := listSegments(cfg.Dir)
@@ -161,7 +161,7 @@ func (w *fileSink) findEnd() error {
 	return nil
 }
 
-// saveTornRecord copies an incomplete last record before it is cut off.
+// saveTornRecord copies an incomplete last record to a separate file, before the record is cut off.
 func (w *fileSink) saveTornRecord(tail []byte) (*Recovery, error) {
 	sum := sha256.Sum256(tail)
 	savedName := fmt.Sprintf("%s%d", tornFilePrefix(w.endPosition.segment), w.endPosition.size)
@@ -207,11 +207,11 @@ func (w *fileSink) close() {
 	}
 }
 
-// holdsGroup returns false: after an error the file is set back to its durable part.
+// holdsGroup returns false, because reopen cuts a failed group off.
 func (w *fileSink) holdsGroup() bool { return false }
 
-// oldestUnsynced returns the time of the oldest record that is not durable yet, including records that are written
-// first. Zero: there is none.
+// oldestUnsynced returns when the oldest record was made that is not durable yet, startRecords included; zero: there is
+// none.
 func (w *fileSink) oldestUnsynced() time.Time {
 	if w.oldestPending.IsZero() && len(w.startRecords) > 0 {
 		return w.startRecords[0].recordedAt
@@ -221,9 +221,8 @@ func (w *fileSink) oldestUnsynced() time.Time {
 
 func (w *fileSink) mediumName() string { return "disk" }
 
-// append writes a group of records. If sync is true or the last sync was long ago, it makes all written records
-// durable, and returns the time of the oldest of them. After an error only the file may have changed; reopen restores
-// it.
+// append writes a group of records. If sync is true, or the oldest record has waited long, it makes all written records
+// durable and returns the time of the oldest. After an error only the file may have changed, and reopen restores it.
 func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	if len(w.startRecords) > 0 {
 		group = append(slices.Clone(w.startRecords), group...)
@@ -236,7 +235,7 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 		}
 	}
 	nextPosition := w.endPosition
-	// the group's lines follow those that are not durable yet
+	// The lines of this group follow those that are written but not durable yet.
 	lines, hash := w.pendingBytes, []byte(w.endPosition.previousHash)
 	for _, t := range group {
 		nextPosition.seq++
@@ -283,7 +282,7 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	return oldest, nil
 }
 
-// rotate begins the next segment, after the current one is durable.
+// rotate makes the current segment durable and begins the next one.
 func (w *fileSink) rotate() error {
 	if len(w.pendingBytes) > 0 {
 		if err := w.file.Sync(); err != nil {
@@ -303,9 +302,8 @@ func (w *fileSink) rotate() error {
 	return nil
 }
 
-// reopen sets the segment back to the part that is known to be durable, and writes the pending lines again. After a
-// failed sync the kernel may drop pages that it calls clean, so nothing that was written since the last successful sync
-// is trusted.
+// reopen cuts the segment back to durablePosition, and writes pendingBytes again. After a failed sync the kernel may
+// have dropped written pages, so nothing that was written since the last successful sync can be trusted.
 func (w *fileSink) reopen() error {
 	if !w.isEndKnown {
 		return w.open()
@@ -338,10 +336,10 @@ func (w *fileSink) reopen() error {
 	return nil
 }
 
-// maxReusedBuffer is the largest buffer that is used again.
+// maxReusedBuffer is the capacity up to which a buffer is used again.
 const maxReusedBuffer = 1 << 20
 
-// reusableBuffer returns a buffer for the next lines, unless it has grown large.
+// reusableBuffer returns the buffer for the next lines, or nil if it has grown too large.
 func reusableBuffer(lines []byte) []byte {
 	if cap(lines) > maxReusedBuffer {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/secretfile"
 )
 
-// Key authenticates records. It is kept outside the log's directory: with write access to that alone, nobody can make a
-// valid chain.
+// Key signs records: it makes their codes. It is stored outside the log's directory, so that write access to the
+// directory is not enough to make a valid chain.
 type Key struct {
 	secret []byte
 	id     string
@@ -32,7 +32,7 @@ func NewKey(secret []byte) (Key, error) {
 	return k, nil
 }
 
-// LoadKey reads a key file: 64 hexadecimal digits, mode 0600. Where there is none the error is fs.ErrNotExist.
+// LoadKey reads a key file: 64 hexadecimal digits, mode 0600. If the file is missing, the error is fs.ErrNotExist.
 func LoadKey(path string) (Key, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -53,7 +53,8 @@ func LoadKey(path string) (Key, error) {
 	return NewKey(secret)
 }
 
-// EnsureKey loads a key file, and makes a new one if there is none and no record was made with it.
+// EnsureKey loads a key file. If the file is missing, it makes a new one, unless the newest records were signed with a
+// key.
 func EnsureKey(path string, records Source) (Key, error) {
 	key, err := LoadKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +78,7 @@ func EnsureKey(path string, records Source) (Key, error) {
 	return NewKey(secret)
 }
 
-// writeFile makes a new file, completely or not at all.
+// writeFile makes a new file with this text. A crash leaves either the whole file or none.
 func writeFile(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp makes the file with mode 0600
 	if err != nil {
@@ -94,7 +95,7 @@ func writeFile(path string, text []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// hasCodes tells whether the newest segment has codes.
+// hasCodes reports whether the newest records have codes, so that their key is needed.
 func hasCodes(records Source) (bool, error) {
 	segments, err := records.Segments()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(segments) == 0 {
@@ -115,7 +116,7 @@ func hasCodes(records Source) (bool, error) {
 	return false, nil
 }
 
-// ID returns a text that identifies the key in records, and reveals nothing about it.
+// ID returns a text that identifies the key in records and reveals nothing about it.
 func (k Key) ID() string { return k.id }
 
 func (k Key) derive(parts ...string) []byte {
@@ -127,10 +128,10 @@ func (k Key) derive(parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// recordCode returns the code of a record: a MAC of its hash.
+// recordCode returns the code of a record: a MAC of the record's hash.
 func (k Key) recordCode(hash string) string { return hex.EncodeToString(k.derive("record", hash)) }
 
-// CheckCode returns what is wrong with the code of a record with this hash; "": nothing.
+// CheckCode checks the code of the record with this hash. It returns what is wrong with the code, or "".
 func (k Key) CheckCode(hash, kid, mac string) string {
 	switch {
 	case k.secret == nil:
@@ -146,14 +147,14 @@ func (k Key) CheckCode(hash, kid, mac string) string {
 	}
 }
 
-// headCode returns the code of an anchored head.
+// headCode returns the code of a [RecordHead] in an anchor.
 func (k Key) headCode(seq, hash string) string {
 	return hex.EncodeToString(k.derive("head", seq, hash))
 }
 
-// Commit returns a commitment, which the log stores in place of a row's key. With the audit key and the row's key one
-// can check that they match, among the records of one session. table is the name as in the records; the parts of the
-// key are as PostgreSQL prints them, in the order of the primary key.
+// Commit returns a commitment, which the log stores in place of a row's key. Whoever has the audit key and the row's
+// key can check whether they match, within one session. table is the name as records have it. key has the columns of
+// the primary key in order, as PostgreSQL prints them.
 func (k Key) Commit(session, table string, key ...string) string {
 	if k.secret == nil {
 		return ""
@@ -161,8 +162,8 @@ func (k Key) Commit(session, table string, key ...string) string {
 	return k.Committer(session, table)(key...)
 }
 
-// Committer returns a function that makes the commitments for many rows of one table in one session, as [Key.Commit]
-// does. It must not be used by several goroutines.
+// Committer returns a function that makes the commitments of [Key.Commit] for many rows of one table in one session.
+// Only one goroutine may call the function.
 func (k Key) Committer(session, table string) func(key ...string) string {
 	if k.secret == nil {
 		return func(...string) string { return "" }

@@ -9,12 +9,12 @@ import (
 	"sync"
 )
 
-// genesisHash is the hash that the first record names as that of the record before it.
+// genesisHash is the hash that the first record has in place of the hash of a record before it.
 const genesisHash = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// lineWriter encodes records as lines of the log. It reuses its buffers, and is used by one goroutine.
+// lineWriter encodes records as lines of the log. It reuses its buffers, so only one goroutine may use it.
 type lineWriter struct {
-	kid        string    // the id of the key; "": lines have no codes
+	kid        string    // the id of the key; "": there is no key, and lines have no codes
 	mac        hash.Hash // the MAC with the key of the audit
 	hashBuffer [sha256.Size]byte
 }
@@ -26,8 +26,9 @@ func newLineWriter(key Key) lineWriter {
 	return lineWriter{kid: key.ID(), mac: hmac.New(sha256.New, key.secret)}
 }
 
-// append appends the line of a record whose number is set, and returns its hash, which the next line names: a slice of
-// the returned lines. The hash is SHA-256 over the line up to the member "hash"; only the code of the hash follows it.
+// append appends the line of a record whose number is set. It also returns the record's hash, a part of that line,
+// which the next line names. The hash is SHA-256 over the line up to the member "hash"; only the code of the hash
+// follows it.
 func (s *lineWriter) append(dst []byte, prev []byte, t *Ticket) (lines, hash []byte, err error) {
 	start := len(dst)
 	dst = append(dst, `{"v":`...)
@@ -69,7 +70,7 @@ const hashLen = 2 * sha256.Size
 
 var recordUse = []byte("record\x00")
 
-// code returns the code of a hash, as [Key.CheckCode] checks it. It is valid until the next call.
+// code returns the code of a hash, as [Key.CheckCode] expects it. The next call overwrites it.
 func (s *lineWriter) code(hash []byte) []byte {
 	s.mac.Reset()
 	s.mac.Write(recordUse)
@@ -81,10 +82,10 @@ func (s *lineWriter) code(hash []byte) []byte {
 // memberBuffers are buffers for the encoded members of queued records.
 var memberBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
-// maxPooledBuffer is the largest buffer that is used again.
+// maxPooledBuffer is the capacity up to which a buffer goes back to memberBuffers.
 const maxPooledBuffer = 16 << 10
 
-// releaseBuffer returns the buffer of a record for use by others.
+// releaseBuffer gives the record's buffer back to memberBuffers.
 func (t *Ticket) releaseBuffer() {
 	if t.encodedMembers == nil {
 		return

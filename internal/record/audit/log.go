@@ -16,54 +16,54 @@ import (
 )
 
 const (
-	// maxQueue limits the records in memory while the disk is slow or fails; beyond it statements are refused.
+	// maxQueue limits the records in memory while the disk is slow or fails. If the queue is full, statements are refused.
 	maxQueue = 1 << 15
 	// retryInterval is the time between two attempts to write after an error.
 	retryInterval = 250 * time.Millisecond
-	// syncInterval is how long a written record may stay unsynced in Buffered mode.
+	// syncInterval is how long a written record may stay unsynced in ModeBuffered.
 	syncInterval = 250 * time.Millisecond
-	// gatherTime is how long Buffered mode collects records before it writes them.
+	// gatherTime is how long ModeBuffered collects records before it writes them.
 	gatherTime = 10 * time.Millisecond
-	// maxBufferedLag is how old an unsynced record may be in Buffered mode before Release waits for the disk.
+	// maxBufferedLag is how old an unsynced record may be in ModeBuffered before Release waits for the disk.
 	maxBufferedLag = time.Second
-	// maxOpenWait is how long Open waits for a disk that does not respond. A database has its own, longer limits.
+	// maxOpenWait is how long Open waits for a disk that does not respond. A [Store] has its own, longer limits.
 	maxOpenWait = 10 * time.Second
 )
 
-// Log writes the records of one directory or store. Only one process may have it open.
+// Log writes the records of one directory or store. Only one process may have the same one open.
 type Log struct {
 	cfg Config
 
 	mu             sync.Mutex
 	queue          []*Ticket
 	isClosed       bool
-	failure        error         // the reason why writing fails; nil while it succeeds
-	waitingSince   time.Time     // since when the writing goroutine waits for the disk; zero: it does not wait
+	failure        error         // why the last write failed; nil: it succeeded
+	waitingSince   time.Time     // when the running write began; zero: no write is running
 	oldestUnsynced time.Time     // when the oldest unsynced record was made; zero: all are synced
 	syncSignal     chan struct{} // closed and replaced each time records have been synced, or writing has failed
-	lostRecords    uint64        // records dropped since the last one was written
+	lostRecords    uint64        // how many records were dropped since the last record was written
 
 	wakeWriter     chan struct{}
 	closeRequested chan struct{}
 	writerDone     chan struct{}
-	recordSink     recordSink // used by the writing goroutine alone
-	heldGroup      []*Ticket  // records that the sink will write and nobody waits for; used by the writing goroutine alone
+	recordSink     recordSink // only the writing goroutine uses it
+	heldGroup      []*Ticket  // records that the sink still holds and nobody waits for; only the writing goroutine uses it
 }
 
-// Ticket belongs to a queued record, and tells when it is written.
+// Ticket stands for a queued record. [Ticket.Release] waits until the record is written.
 type Ticket struct {
 	log            *Log
 	kind           string
 	recordedAt     time.Time
-	encodedMembers *[]byte // the encoded members, without the first two of an outcome; nil: they are in body
-	rareRecord     any     // record of a rare kind
+	encodedMembers *[]byte // the encoded members, without the first two of an outcome; nil: rareRecord has the record
+	rareRecord     any     // a record of a rare kind, which is not encoded yet
 	session        string  // the session that a decision belongs to
 	decision       *Ticket // the decision that an outcome belongs to
-	// a goroutine waits in Release, so that a record which cannot be written is dropped with an error
+	// a goroutine waits in Release; if the record cannot be written, it is dropped and Release refuses
 	hasWaiter bool
 	isDropped bool          // neither the record nor its outcome will ever be written
-	state     atomic.Int32  // pending, ticketGivenUp (the waiter timed out) or written
-	seq       uint64        // set by the writer before resolved is closed
+	state     atomic.Int32  // ticketPending, ticketGivenUp (the waiter timed out) or ticketWritten
+	seq       uint64        // the record's number, which the writer sets before it closes resolved
 	resolved  chan struct{} // closed when err is known; nil if nobody waits
 	err       *sqlstate.Error
 }
@@ -74,8 +74,7 @@ const (
 	ticketWritten
 )
 
-// Open locks the directory, moves an incomplete last record of a crash to a file of its own, and starts the writing
-// goroutine.
+// Open locks the directory, moves an incomplete last record to a separate file, and starts the writing goroutine.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Mode == "" {
 		cfg.Mode = ModeStrict
@@ -120,11 +119,11 @@ func Open(cfg Config) (*Log, error) {
 	return l, nil
 }
 
-// start opens the sink. If that fails for now, or takes longer than a statement may wait, it is retried, and statements
-// are refused meanwhile.
+// start opens the sink. If that fails for a transient reason, or takes too long, the writing goroutine tries again, and
+// statements are refused meanwhile.
 func (l *Log) start() error {
 	openResult := make(chan error, 1)
-	l.waitingSince = l.cfg.Clock().Add(-2 * l.cfg.ReleaseTimeout) // statements do not wait for a sink that is not open yet
+	l.waitingSince = l.cfg.Clock().Add(-2 * l.cfg.ReleaseTimeout) // no statement waits until the sink is open
 	go func() {
 		err := l.recordSink.open()
 		if err != nil && !isTransient(err) {
@@ -162,9 +161,9 @@ func (l *Log) start() error {
 	return err
 }
 
-// isTransient tells whether an error in opening can go away without another configuration. Such are a disk that is
-// full, read-only or missing, a missing permission, or a database that cannot be reached. A broken chain, or one that
-// another process has locked, cannot.
+// isTransient reports whether an error may disappear without a change of the configuration: a disk that is full,
+// read-only or missing, a missing permission, an unreachable database. A broken chain, or one that another process has
+// locked, is not transient.
 func isTransient(err error) bool {
 	var errno syscall.Errno
 	switch {
@@ -174,7 +173,7 @@ func isTransient(err error) bool {
 		return false
 	}
 	switch errno {
-	case syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL: // the path cannot have records
+	case syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL: // no log can have this path
 		return false
 	default:
 		return true
@@ -197,8 +196,8 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Decision queues the record of a decision and returns at once. Nothing of the statement may be sent to the server
-// before [Ticket.Release] has returned nil.
+// Decision queues the record of a decision and returns at once. The statement may be sent to PostgreSQL only after
+// [Ticket.Release] has returned nil.
 func (l *Log) Decision(d Decision) *Ticket {
 	t := &Ticket{kind: KindDecision, session: d.Session, hasWaiter: l.cfg.Mode == ModeStrict}
 	if l.cfg.Mode != ModeOff {
@@ -208,15 +207,15 @@ func (l *Log) Decision(d Decision) *Ticket {
 	return l.enqueue(t)
 }
 
-// Session queues the record of a session's beginning or end.
+// Session queues the record of the beginning or the end of a session.
 func (l *Log) Session(s Session) *Ticket {
 	return l.enqueue(&Ticket{kind: KindSession, rareRecord: s, hasWaiter: l.cfg.Mode == ModeStrict && s.Event == "open"})
 }
 
-// Mode returns what Release waits for.
+// Mode returns what [Ticket.Release] waits for.
 func (l *Log) Mode() Mode { return l.cfg.Mode }
 
-// Key returns the key of the records; commitments are made with it.
+// Key returns the key with which records are signed and commitments made.
 func (l *Log) Key() Key { return l.cfg.Key }
 
 // WriteFailure returns the reason why records cannot be written now, or nil.
@@ -226,8 +225,8 @@ func (l *Log) WriteFailure() error {
 	return l.failureAt(l.cfg.Clock())
 }
 
-// failureAt returns the reason why a record that is added now cannot be written in time; nil: it can. The caller holds
-// mu.
+// failureAt returns the reason why a record that is queued at this time cannot be written soon, or nil. The caller
+// holds mu.
 func (l *Log) failureAt(now time.Time) error {
 	switch {
 	case l.cfg.Mode == ModeOff:
@@ -245,7 +244,7 @@ func (l *Log) failureAt(now time.Time) error {
 	}
 }
 
-// timeoutError is the error of a sink that takes too long.
+// timeoutError returns the error for a sink that takes too long.
 func (l *Log) timeoutError() error {
 	return fmt.Errorf("the %s %w", l.recordSink.mediumName(), errNoAnswer)
 }
@@ -265,7 +264,7 @@ func (l *Log) enqueue(t *Ticket) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.failureAt(t.recordedAt)
-	// The outcome of an executed statement is queued also while the disk fails, as long as there is room.
+	// A statement that has run must have its outcome recorded, so the outcome is queued even while the disk fails.
 	if err != nil && t.kind != KindDecision && !t.hasWaiter && !l.isClosed && len(l.queue) < maxQueue {
 		err = nil
 	}
@@ -304,7 +303,7 @@ func (t *Ticket) resolve(err *sqlstate.Error) {
 	t.wakeWaiter()
 }
 
-// wakeWaiter wakes the waiting goroutine.
+// wakeWaiter wakes the goroutine that waits in Release.
 func (t *Ticket) wakeWaiter() {
 	if t.resolved != nil {
 		close(t.resolved)
@@ -321,8 +320,8 @@ func (l *Log) refusal(cause error) *sqlstate.Error {
 		WithCause(cause)
 }
 
-// Release returns nil when the record is as durable as the mode asks, and a refusal (58030) if it is not within the
-// deadline. It may be called more than once.
+// Release waits until the record is as durable as the mode requires, and returns nil. If that takes longer than
+// ReleaseTimeout, or fails, it returns a refusal (58030). It may be called more than once.
 func (t *Ticket) Release() *sqlstate.Error {
 	if !t.hasWaiter {
 		return t.log.waitForLag(t)
@@ -343,18 +342,18 @@ func (t *Ticket) Release() *sqlstate.Error {
 		t.log.countFailure(1)
 	}
 	if t.state.Load() == ticketWritten {
-		<-t.resolved // the log was closed meanwhile
+		<-t.resolved // the record was written at the last moment
 		return t.err
 	}
 	return t.log.refusal(t.log.timeoutError())
 }
 
-// waitForLag returns nil in Buffered mode unless writing fails or is more than a second behind.
+// waitForLag returns nil in ModeBuffered, unless writing fails or is more than a second behind.
 func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 	if t.err != nil {
 		return t.err
 	}
-	var lateTimer <-chan time.Time // made only when there is something to wait for, which is rare
+	var lateTimer <-chan time.Time // made only if Release must wait, which is rare
 	for t.state.Load() != ticketWritten {
 		l.mu.Lock()
 		err, oldest, syncSignal := l.failure, l.oldestUnsynced, l.syncSignal
@@ -377,7 +376,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 	return nil
 }
 
-// RecordOutcome queues the record of a decision's outcome, and does not wait. It must be called once.
+// RecordOutcome queues the record of a decision's outcome and returns at once. It must be called once.
 func (t *Ticket) RecordOutcome(o Outcome) {
 	if t.log.cfg.Mode == ModeOff || t.kind != KindDecision {
 		return
@@ -387,8 +386,8 @@ func (t *Ticket) RecordOutcome(o Outcome) {
 	t.log.enqueue(&Ticket{kind: KindOutcome, encodedMembers: text, decision: t})
 }
 
-// Close writes what is queued, syncs and unlocks the directory. It waits for a disk that does not respond until ctx
-// ends.
+// Close writes the queued records, syncs and unlocks the directory. It waits until ctx ends for a disk that does not
+// respond.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
 	wasClosed := l.isClosed
@@ -411,11 +410,11 @@ func (l *Log) Close(ctx context.Context) error {
 	return nil
 }
 
-// writeLoop is the loop of the writing goroutine: it writes one group of records after the other.
+// writeLoop is the writing goroutine: it writes one group of queued records after the other.
 func (l *Log) writeLoop() {
 	defer close(l.writerDone)
 	defer l.recordSink.close()
-	var tick <-chan time.Time // set while records are unsynced or the sink has failed
+	var tick <-chan time.Time // fires again while records are unsynced or the sink has failed
 	switch {
 	case l.WriteFailure() != nil:
 		tick = time.After(retryInterval)
@@ -437,7 +436,8 @@ func (l *Log) writeLoop() {
 	}
 }
 
-// writeQueued writes the queued records, or retries after an error, and returns when to call it again.
+// writeQueued writes the queued records, or tries again after an error. The returned channel says when to call it
+// again.
 func (l *Log) writeQueued(isLast bool) <-chan time.Time {
 	l.mu.Lock()
 	batch, previousFailure, lostCount := l.queue, l.failure, l.lostRecords
@@ -478,7 +478,7 @@ func (l *Log) writeQueued(isLast bool) <-chan time.Time {
 		l.syncSignal = make(chan struct{})
 	}
 	switch {
-	case err != nil: // an attempt that takes long before it fails is made less often
+	case err != nil: // the longer a failed attempt took, the later the next one begins
 		return time.After(max(retryInterval, 4*time.Since(startedAt)))
 	case !l.recordSink.oldestUnsynced().IsZero():
 		return time.After(syncInterval)
@@ -487,8 +487,8 @@ func (l *Log) writeQueued(isLast bool) <-chan time.Time {
 	}
 }
 
-// writeGroup makes a group durable and wakes its waiters. After an error either nothing was written, or the sink keeps
-// the group and writes it once it works again (isHeld is true).
+// writeGroup makes a group of records durable and wakes its waiters. After an error either nothing was written, or
+// (isHeld) the sink holds the group and writes it as soon as it can.
 func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, isLast bool) (isHeld bool, _ error) {
 	if mustReopen {
 		if err := l.recordSink.reopen(); err != nil {
@@ -507,7 +507,7 @@ func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, i
 	for _, t := range batch {
 		switch {
 		case t.state.Load() == ticketGivenUp, t.decision != nil && t.decision.isDropped:
-			t.isDropped = true // the statement was refused, and so there is no outcome
+			t.isDropped = true // the statement was refused, so it has no outcome either
 		default:
 			group = append(group, t)
 		}
@@ -524,8 +524,7 @@ func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, i
 		l.recordSink.removeExpired(*expiredRecord)
 	}
 	for _, t := range group {
-		// A waiter that has just timed out has refused the statement: the record stays, and its outcome will have
-		// 58030.
+		// A waiter may have timed out just now and refused the statement. The record stays, and its outcome will have 58030.
 		t.state.CompareAndSwap(ticketPending, ticketWritten)
 		t.releaseBuffer()
 		t.wakeWaiter()
@@ -536,8 +535,8 @@ func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, i
 	return false, nil
 }
 
-// holdGroup tells the waiters of a group that the sink holds: the statements are refused, and the records, which will
-// be written, get outcomes that say so. The caller holds mu.
+// holdGroup refuses the statements that wait for a group that the sink still holds. The sink will write the records,
+// and their outcomes will say that the statements were refused. The caller holds mu.
 func (l *Log) holdGroup(batch []*Ticket, err error) {
 	for _, t := range batch {
 		switch {
@@ -551,8 +550,8 @@ func (l *Log) holdGroup(batch []*Ticket, err error) {
 	}
 }
 
-// failGroup tells the waiters of a group that it failed, and keeps the records that nobody waits for. The caller holds
-// mu.
+// failGroup refuses the statements that wait for a group that failed. It queues again the records that nobody waits
+// for. The caller holds mu.
 func (l *Log) failGroup(batch []*Ticket, err error) {
 	if lastFailure := l.failure; lastFailure == nil || isTransient(lastFailure) && !isTransient(err) {
 		l.cfg.Log.Error("audit: records cannot be written; statements of agents are refused until they can", "error", err)

@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// followInterval is how often Follow checks for new records.
+// followInterval is how often [Cursor.Follow] checks for new records.
 const followInterval = 200 * time.Millisecond
 
-// Cursor is a position in a log that is read without verification.
+// Cursor is a position in a log. Records are read from it without verification of the chain.
 type Cursor struct {
 	source     Source
 	segment    int
-	lastRecord uint64 // the number of the last record before the position, in the same segment; 0: none
+	lastRecord uint64 // the number of the last record before the position; 0: the position is the segment's beginning
 	offset     int64
 }
 
-// ReadNewest calls fn with the newest records, oldest first. They include at least n records that isWanted accepts, if
-// there are as many. It reads whole segments from the last one back, and returns a cursor behind the newest record.
-// Only the hash of each line is checked.
+// ReadNewest calls fn with the newest records, oldest first: enough segments that isWanted accepts at least n of their
+// records, if the log has so many. It returns a cursor behind the newest record. It checks only the hash of each line.
 func ReadNewest(from Source, n int, isWanted func(Record) bool, fn func(Record) error) (*Cursor, error) {
 	segments, err := from.Segments()
 	if err != nil {
@@ -39,7 +38,7 @@ func ReadNewest(from Source, n int, isWanted func(Record) bool, fn func(Record) 
 			}
 			return nil
 		})
-		if errors.Is(err, fs.ErrNotExist) { // the retention has removed the segment, and all before it
+		if errors.Is(err, fs.ErrNotExist) { // retention has removed this segment and all before it
 			firstSegment++
 			break
 		}
@@ -54,7 +53,7 @@ func ReadNewest(from Source, n int, isWanted func(Record) bool, fn func(Record) 
 			return nil, err
 		}
 	}
-	if firstSegment == len(segments) && len(segments) > 0 { // here n is 0
+	if firstSegment == len(segments) && len(segments) > 0 { // the caller wants no records
 		c.segment = segments[len(segments)-1]
 		if err := c.readSegment(func(Record) error { return nil }); err != nil {
 			return nil, err
@@ -64,7 +63,7 @@ func ReadNewest(from Source, n int, isWanted func(Record) bool, fn func(Record) 
 }
 
 // readSegment calls fn with every complete record from the cursor to the end of its segment, and moves the cursor
-// there.
+// behind them.
 func (c *Cursor) readSegment(fn func(Record) error) error {
 	f, err := c.source.Open(c.segment, c.lastRecord, c.offset)
 	if err != nil {
@@ -94,7 +93,7 @@ func (c *Cursor) readSegment(fn func(Record) error) error {
 	}
 }
 
-// ReadRest calls fn with the records that were written since, and returns.
+// ReadRest calls fn with the records that were written after the cursor, and returns.
 func (c *Cursor) ReadRest(fn func(Record) error) error {
 	for {
 		if hasMore, err := c.readRestOfSegment(fn); err != nil || !hasMore {
@@ -103,14 +102,14 @@ func (c *Cursor) ReadRest(fn func(Record) error) error {
 	}
 }
 
-// Follow calls fn with each record that is written from now on, until ctx ends.
+// Follow calls fn with each record after the cursor as it is written, until ctx ends.
 func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 	tick := time.NewTicker(followInterval)
 	defer tick.Stop()
 	for {
 		hasMore, err := c.readRestOfSegment(fn)
 		switch {
-		case err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled): // the caller has stopped it
+		case err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled): // the caller has ended ctx
 			return nil
 		case err != nil:
 			return err
@@ -125,7 +124,7 @@ func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 	}
 }
 
-// readRestOfSegment calls fn with the rest of the segment, and moves to the next segment if there is one.
+// readRestOfSegment calls fn with the rest of the segment. If there is a next segment, it moves there and returns true.
 func (c *Cursor) readRestOfSegment(fn func(Record) error) (hasMore bool, err error) {
 	segments, err := c.source.Segments()
 	if err != nil {
@@ -134,7 +133,7 @@ func (c *Cursor) readRestOfSegment(fn func(Record) error) (hasMore bool, err err
 	if err := c.readSegment(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	// The list of segments was read before: if there was a next segment, this one has been read to its end.
+	// The list of segments was read first: if it has a next segment, nothing more is written to this one.
 	i := slices.IndexFunc(segments, func(n int) bool { return n > c.segment })
 	if i < 0 {
 		return false, nil

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// retentionInterval is the time between two searches for segments whose retention is over.
+// retentionInterval is how often the log searches for segments whose retention is over.
 const retentionInterval = time.Hour
 
-// isRecentCheck tells whether the last check was less than retentionInterval ago. If the clock went back, the result is
-// false.
+// isRecentCheck reports whether the last check was less than retentionInterval ago. It returns false if the clock has
+// gone back.
 func isRecentCheck(checkedAt, now time.Time) bool {
 	since := now.Sub(checkedAt)
 	return since >= 0 && since < retentionInterval
 }
 
-// findExpired returns the checkpoint for the segments whose newest record is older than the retention; nil: there are
-// none.
+// findExpired returns a checkpoint that names the segments whose newest record is older than the retention, or nil if
+// there are none.
 func (w *fileSink) findExpired() *Checkpoint {
 	now := w.cfg.Clock()
 	if w.cfg.Retention <= 0 || isRecentCheck(w.lastChecked, now) {
@@ -27,7 +27,7 @@ func (w *fileSink) findExpired() *Checkpoint {
 	}
 	segments, err := listSegments(w.cfg.Dir)
 	cp := Checkpoint{Retention: w.cfg.Retention.String()}
-	var newest time.Time // time of the newest record so far, and of the next segment's first: the clock may have gone back
+	var newest time.Time // the newest time so far, because the clock may have gone back between records
 	for i := 0; err == nil && i+1 < len(segments); i++ {
 		var current, following *Record
 		if current, err = firstRecord(Folder(w.cfg.Dir), segments[i]); current == nil {
@@ -54,10 +54,10 @@ func (w *fileSink) findExpired() *Checkpoint {
 		w.lastChecked = now
 		return nil
 	}
-	return &cp // lastChecked is set once the checkpoint is durable, so that on a full disk the next record tries again
+	return &cp // lastChecked stays: if the checkpoint cannot be written, the next record tries again
 }
 
-// removeExpired removes, oldest first, the segments of a durable checkpoint.
+// removeExpired removes the segments that a durable checkpoint names, oldest first.
 func (w *fileSink) removeExpired(cp Checkpoint) {
 	w.lastChecked = w.cfg.Clock()
 	for _, r := range cp.RemovedSegments {

@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 )
 
-// Source is a chain that can be read: a [Folder] or a [Store].
+// Source is a chain that can be read: a [Folder], or the reading part of a [Store].
 type Source interface {
-	String() string // returns the name of the chain for messages
-	// Segments returns the numbers of the segments, in order. A valid chain has no gap in them.
+	String() string // String returns the name of the chain, for messages.
+	// Segments returns the numbers of the segments, in order. A valid chain has no gaps between them.
 	Segments() ([]int, error)
-	// Open reads a segment, beginning behind the record after, which ends at offset; 0, 0 is the segment's beginning.
+	// Open reads a segment from offset, where the record number after ends; 0 and 0 mean from the start.
 	Open(segment int, after uint64, offset int64) (io.ReadCloser, error)
-	// Size returns the size of a segment in bytes; 0: unknown.
+	// Size returns the size of a segment in bytes; 0 means that it is unknown.
 	Size(segment int) int64
 }
 
@@ -23,7 +23,7 @@ type Folder string
 
 func (f Folder) String() string { return string(f) }
 
-// Segments lists the files of the directory; fs.ErrNotExist if there is no directory.
+// Segments lists the segment files of the directory. The error is fs.ErrNotExist if there is no directory.
 func (f Folder) Segments() ([]int, error) { return listSegments(string(f)) }
 
 // Open reads the segment's file from the offset.

@@ -7,49 +7,49 @@ import (
 	"time"
 )
 
-// Store has the lines of one chain in another place than a folder. All methods but Remove are called by one goroutine,
-// and each must end after a bounded time.
+// Store stores the lines of one chain elsewhere than in a folder. One goroutine calls all methods except Remove, and
+// each call must end after a limited time.
 type Store interface {
 	Source
-	// LockChain locks the chain for this process and connects; it is also called again after an error. The error is
+	// LockChain connects and locks the chain for this process. It is called again after an error. It returns an error with
 	// [ErrUnreachable] if only the connection failed.
 	LockChain() error
 	// InSnapshot calls f with the chain as it is at one moment, whatever is added and removed meanwhile.
 	InSnapshot(f func(Source) error) error
-	// Append adds lines, of which the first is record number first. After an error it is unknown whether they were
-	// written: the same lines are sent again, and lines that are there already stay. After nil they are durable.
+	// Append adds lines; the first one has the record number first. After nil they are durable. After an error they may
+	// have been written: the same lines are then sent again, and the store ignores those that it has.
 	Append(first uint64, lines [][]byte) error
-	// Remove removes the records up to this one.
+	// Remove removes the records up to the given one.
 	Remove(through uint64) error
-	// SegmentOf returns the number of the segment in which a record is.
+	// SegmentOf returns the number of the segment that has a record.
 	SegmentOf(seq uint64) int
 	Close()
 }
 
-// ErrUnreachable is wrapped in the error of a [Store] that cannot be reached now.
+// ErrUnreachable is wrapped in the error of a [Store] whose server cannot be reached now.
 var ErrUnreachable = errors.New("not reachable")
 
-// groupSize is the number of lines that are added at once.
+// groupSize is how many lines one Append adds.
 const groupSize = 1000
 
-// storeSink is the sink that writes to a store. A group that it has begun to write it writes completely, with the same
-// bytes, before any other. A store that did not answer may have it already.
+// storeSink writes records to a store. A store that has not answered may have written a group already. So the sink
+// finishes a group that it has begun, with the same bytes, before it writes any other.
 type storeSink struct {
 	anchorSync
 	lines        lineWriter
 	store        Store
-	isEndKnown   bool // the end of the chain is known
+	isEndKnown   bool // open has found the end of the chain
 	endPosition  chainPosition
 	currentWrite *groupWrite
-	startRecords []*Ticket // the records that are written first
-	lastChecked  time.Time // when records were last checked against the retention
+	startRecords []*Ticket // records about the start of the log, which are written first
+	lastChecked  time.Time // when the retention of records was last checked
 	removing     chan struct{}
 }
 
-// groupWrite is a group that is being written.
+// groupWrite is a group that is being written to the store.
 type groupWrite struct {
 	firstRecord uint64
-	lines       [][]byte // the lines that may not have been written yet
+	lines       [][]byte // the lines for which the store has not returned nil yet
 	endPosition chainPosition
 	oldestTime  time.Time
 }
@@ -58,13 +58,13 @@ func newStoreSink(cfg Config) *storeSink {
 	return &storeSink{anchorSync: anchorSync{cfg: cfg}, lines: newLineWriter(cfg.Key), store: cfg.Store, removing: make(chan struct{}, 1)}
 }
 
-// open finds the end of the chain.
+// open locks the chain and finds its end.
 func (s *storeSink) open() error {
 	if err := s.store.LockChain(); err != nil {
 		return err
 	}
 	position := chainPosition{segment: 1, previousHash: genesisHash}
-	// Records may be removed meanwhile: the server continues a removal for a while after its process was killed.
+	// Records may be removed meanwhile: PostgreSQL may still run a removal whose process was killed.
 	err := s.store.InSnapshot(func(chain Source) error {
 		segments, err := chain.Segments()
 		if err != nil || len(segments) == 0 {
@@ -120,7 +120,7 @@ func (s *storeSink) append(group []*Ticket, _ bool) (time.Time, error) {
 	return a.oldestTime, nil
 }
 
-// flush writes the remaining lines of the current write.
+// flush writes the remaining lines of currentWrite.
 func (s *storeSink) flush() error {
 	a := s.currentWrite
 	for a != nil && len(a.lines) > 0 {
@@ -161,7 +161,7 @@ func (s *storeSink) reopen() error {
 	return s.flush()
 }
 
-// findExpired searches by bisection for the newest record that is older than the retention: records are in the order of
+// findExpired searches by bisection for the newest record that is older than the retention. Records are in the order of
 // their times.
 func (s *storeSink) findExpired() *Checkpoint {
 	now := s.cfg.Clock()
@@ -176,12 +176,13 @@ func (s *storeSink) findExpired() *Checkpoint {
 		s.lastChecked = now
 		return nil
 	}
-	// Verify expects the checkpoint to name the segment of the record.
+	// Verify expects that the checkpoint names the segment before the first remaining record.
 	return &Checkpoint{Retention: s.cfg.Retention.String(),
 		RemovedSegments: []RemovedSegment{{s.store.SegmentOf(through.Seq+1) - 1, through.Seq, through.Hash}}}
 }
 
-// newestBefore returns the newest record before a time, unless it is the newest of all; nil: there is none.
+// newestBefore returns the newest record before a time, or nil if there is none. It never returns the last record of
+// all.
 func (s *storeSink) newestBefore(limit time.Time) (*Record, error) {
 	segments, err := s.store.Segments()
 	if err != nil || len(segments) == 0 {
@@ -210,7 +211,7 @@ func (s *storeSink) newestBefore(limit time.Time) (*Record, error) {
 	return found, nil
 }
 
-// recordAfter returns the first record of a segment after the record with a number.
+// recordAfter returns the first record of a segment whose number is greater than after.
 func (s *storeSink) recordAfter(segment int, after uint64) (*Record, error) {
 	in, err := s.store.Open(segment, after, 0)
 	if err != nil {
@@ -220,13 +221,13 @@ func (s *storeSink) recordAfter(segment int, after uint64) (*Record, error) {
 	return readFirst(in, segmentName(segment))
 }
 
-// removeExpired removes records in the background.
+// removeExpired removes records in a separate goroutine.
 func (s *storeSink) removeExpired(cp Checkpoint) {
 	s.lastChecked = s.cfg.Clock()
 	select {
 	case s.removing <- struct{}{}:
 	default:
-		return // the last removal is still running; the next check continues
+		return // the previous removal is still running; the next check removes the rest
 	}
 	go func() {
 		defer func() { <-s.removing }()
@@ -241,7 +242,7 @@ func (s *storeSink) removeExpired(cp Checkpoint) {
 }
 
 func (s *storeSink) close() {
-	s.removing <- struct{}{} // wait for a removal in progress
+	s.removing <- struct{}{} // waits for a removal in progress
 	s.anchorSync.close()
 	s.store.Close()
 }

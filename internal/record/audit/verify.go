@@ -19,28 +19,28 @@ import (
 	"time"
 )
 
-// maxLine bounds a line. A statement is at most 64 MiB, but its record has no text of it and is smaller.
+// maxLine is how long a line may be. A statement may have 64 MiB, but its record does not contain the text.
 const maxLine = 8 << 20
 
-// Report is the result of [Verify].
+// Report is what [Verify] found.
 type Report struct {
 	Segments int
 	Records  uint64
 	FirstSeq uint64 // the number of the first record: 1, unless retention has removed segments
 	LastSeq  uint64
-	// the hash of the last record: with a copy kept elsewhere, a later Verify can tell that nothing was cut off
+	// the hash of the last record: with a copy stored elsewhere, a later Verify can tell that no record was cut off
 	LastHash       string
-	Authenticated  bool           // the newest record has a code, and every code was checked with the key
+	Authenticated  bool           // the newest record has a code, and every code fits the key
 	HasCodes       bool           // the newest record has a code
 	AnchoredRecord uint64         // the newest record that an anchor names and the log has; 0: none
-	Recoveries     int            // the number of records of a log that continued after a crash or a failed write
-	Checkpoints    int            // the number of records about removed segments
-	Removed        []RemovedRange // the records that retention removed before they could be read
-	// the number of bytes after the last complete record of the last segment: of a write in progress, or of a crash
+	Recoveries     int            // the number of records that say that the log continued after a crash or a failed write
+	Checkpoints    int            // the number of records that say which segments were removed
+	Removed        []RemovedRange // the records that retention removed during the verification, before they were read
+	// how many bytes follow the last complete record: a write in progress, or what a crash left
 	TornBytes int64
 }
 
-// RemovedRange is a range of records, by the numbers of the first and the last.
+// RemovedRange is a range of records, from the number First to the number Last.
 type RemovedRange struct{ First, Last uint64 }
 
 func (t RemovedRange) String() string {
@@ -58,7 +58,7 @@ type Record struct {
 	Hash         string    `json:"hash"`
 	KeyID        string    `json:"kid"`
 	MAC          string    `json:"mac"`
-	Line         []byte    `json:"-"` // the whole line; valid during the call only
+	Line         []byte    `json:"-"` // the whole line; valid only until the callback returns
 }
 
 // ChainError says where the chain is broken.
@@ -75,27 +75,27 @@ func (b *ChainError) Error() string {
 	return fmt.Sprintf("the audit chain is broken at %s line %d: %s", b.Segment, b.Line, b.Reason)
 }
 
-// VerifyOptions are the key and the heads with which a chain is verified.
+// VerifyOptions say against what a chain is verified.
 type VerifyOptions struct {
-	Key      Key                     // with a key, codes are checked, and the newest record must have one
-	Heads    []RecordHead            // records that are known to have been written
-	Progress func(done, total int64) // called from time to time with the bytes read; may be nil
+	Key      Key                     // if it is set, every code must fit it, and the newest record must have one
+	Heads    []RecordHead            // records that were certainly written; the chain must have them
+	Progress func(done, total int64) // called from time to time with the number of bytes read; may be nil
 }
 
-// Verify reads the whole chain of a directory. It returns a *ChainError for a record that was changed, removed, added
-// or moved. It cannot detect that the newest records were cut off or that the whole chain was rewritten: see
-// [VerifyOptions].
+// Verify verifies the whole chain of a directory. It returns a *ChainError for a record that was changed, removed,
+// added or moved. Without [VerifyOptions] it cannot detect that the newest records were cut off or the whole chain
+// rewritten.
 func Verify(dir string) (Report, error) { return Walk(dir, nil) }
 
-// Walk verifies the chain and calls fn with each record, in order, on the way.
+// Walk verifies the chain like [Verify], and calls fn with each record, in order, on the way.
 func Walk(dir string, fn func(Record) error) (Report, error) { return VerifyOptions{}.Walk(dir, fn) }
 
-// Walk is [Walk] with these options. fn may be called with a record before a later one is found to be missing.
+// Walk is like [Walk] with these options. It may call fn with a record before it finds that a later one is missing.
 func (a VerifyOptions) Walk(dir string, fn func(Record) error) (Report, error) {
 	return a.Read(Folder(dir), fn)
 }
 
-// Read is [VerifyOptions.Walk] for any source.
+// Read is like [VerifyOptions.Walk] for any source.
 func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) {
 	var r Report
 	segments, err := from.Segments()
@@ -116,7 +116,7 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 		before := c.position
 		tail, err := c.checkSegment(n, i == 0)
 		r.Segments, r.LastSeq, r.LastHash = len(segments), c.position.seq, c.position.previousHash
-		// retention may have removed the segment since it was listed
+		// Retention may have removed the segment after it was listed.
 		if errors.Is(err, fs.ErrNotExist) && c.position.size == 0 {
 			c.position = before
 			if segments, err = c.remainingSegments(n); err != nil {
@@ -136,10 +136,10 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 	return r, c.checkEnd()
 }
 
-// checkSegment reads one segment. first is true for the segment with which the walk begins, and for the one after
-// removed segments.
+// checkSegment verifies one segment. first is true for the segment with which the verification begins, and for the
+// first one after removed segments.
 func (c *chainWalk) checkSegment(n int, first bool) ([]byte, error) {
-	c.position.size = 0 // nothing of this segment is read yet
+	c.position.size = 0 // no byte of this segment was read yet
 	if first {
 		if err := c.beginAt(n); err != nil {
 			return nil, err
@@ -149,8 +149,8 @@ func (c *chainWalk) checkSegment(n int, first bool) ([]byte, error) {
 	return walkSegment(c.source, &c.position, c.checkNext)
 }
 
-// remainingSegments returns the segments that still exist if the given one is gone. Retention removes the oldest first:
-// if an older segment still exists, somebody else has removed this one.
+// remainingSegments returns the segments that still exist if the given one is gone. Retention removes the oldest first.
+// So if an older segment still exists, somebody else has removed this one, which is an error.
 func (c *chainWalk) remainingSegments(missingSegment int) ([]int, error) {
 	segments, err := c.source.Segments()
 	if err != nil {
@@ -159,25 +159,25 @@ func (c *chainWalk) remainingSegments(missingSegment int) ([]int, error) {
 	if len(segments) == 0 || segments[0] <= missingSegment {
 		return nil, &ChainError{Segment: segmentName(missingSegment), Reason: "the segment is missing"}
 	}
-	c.hasCheckpoint = false // a later checkpoint must name the removed segments
+	c.hasCheckpoint = false // another checkpoint must name the segments that were removed now
 	return segments, nil
 }
 
-// chainWalk is the state of a verification.
+// chainWalk is the state of a verification in progress.
 type chainWalk struct {
 	source                Source
 	options               VerifyOptions
 	fn                    func(Record) error
 	report                *Report
 	position              chainPosition
-	lastRemoved           RemovedSegment // the last segment that was removed
-	needsCheckpoint       bool           // records before the first segment were removed
-	hasCheckpoint         bool           // a checkpoint names the removed records
+	lastRemoved           RemovedSegment // the newest segment that was removed
+	needsCheckpoint       bool           // records before the first segment are missing, so a checkpoint must name them
+	hasCheckpoint         bool           // a checkpoint that names the missing records was read
 	bytesRead, bytesTotal int64
 }
 
-// beginAt moves to the first existing segment. If that does not begin with record 1, a later checkpoint must name the
-// removed records.
+// beginAt goes to the first segment. If the segment does not begin with record 1, a later checkpoint must name the
+// missing records.
 func (c *chainWalk) beginAt(segment int) error {
 	first, err := firstRecord(c.source, segment)
 	switch {
@@ -185,15 +185,15 @@ func (c *chainWalk) beginAt(segment int) error {
 		return &ChainError{Segment: segmentName(1), Reason: "the segment is missing"}
 	case segment > 1 && err != nil:
 		return err
-	case err != nil || first == nil || first.Seq <= 1 && segment == 1: // an error is found again when the segment is read
+	case err != nil || first == nil || first.Seq <= 1 && segment == 1: // checkSegment reports the error
 		return nil
 	}
-	if c.report.Records > 0 { // segments were removed during the walk
+	if c.report.Records > 0 { // segments were removed during the verification
 		if first.Seq <= c.position.seq+1 {
 			return nil
 		}
 		removedRange := RemovedRange{c.position.seq + 1, first.Seq - 1}
-		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == removedRange.First { // the removed range grows
+		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == removedRange.First { // the range grows
 			c.report.Removed = c.report.Removed[:n-1]
 		}
 		c.report.Removed = append(c.report.Removed, removedRange)
@@ -204,7 +204,7 @@ func (c *chainWalk) beginAt(segment int) error {
 	return nil
 }
 
-// checkNext checks a record against the record before it.
+// checkNext checks a record against the record before it and against the options.
 func (c *chainWalk) checkNext(rec Record) error {
 	r := c.report
 	if r.Records == 0 {
@@ -236,7 +236,7 @@ func (c *chainWalk) checkNext(rec Record) error {
 	switch rec.Kind {
 	case KindRecovery:
 		r.Recoveries++
-	case KindCheckpoint: // the checkpoint may name segments that still exist, since their removal may have been interrupted
+	case KindCheckpoint: // it may also name segments that still exist, if their removal was interrupted
 		r.Checkpoints++
 		var cp Checkpoint
 		if err := json.Unmarshal(rec.Line, &cp); err != nil {
@@ -256,7 +256,7 @@ func (c *chainWalk) checkNext(rec Record) error {
 	return nil
 }
 
-// checkEnd checks what must be true after the last record.
+// checkEnd checks what must be true after the last record was read.
 func (c *chainWalk) checkEnd() error {
 	r := c.report
 	r.Authenticated = r.HasCodes && c.options.Key.secret != nil
@@ -284,7 +284,7 @@ func (c *chainWalk) checkEnd() error {
 
 var segmentPattern = regexp.MustCompile(`^audit-([0-9]{6,})\.jsonl$`)
 
-// listSegments returns the numbers of the segments, in order.
+// listSegments returns the numbers of the segments in a directory, in order.
 func listSegments(dir string) ([]int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -304,7 +304,8 @@ func listSegments(dir string) ([]int, error) {
 	return numbers, nil
 }
 
-// readTail finds the end of the chain in the last segment, or in the one before if that is still empty.
+// readTail finds the end of the chain in the last segment, or in the one before if the last one has no record yet. It
+// also returns the bytes after the last complete record.
 func readTail(from Source, segments []int) (chainPosition, []byte, error) {
 	lastSegment := segments[len(segments)-1]
 	first, err := firstRecord(from, lastSegment)
@@ -330,7 +331,7 @@ func readTail(from Source, segments []int) (chainPosition, []byte, error) {
 	return position, tail, err
 }
 
-// firstRecordOf returns the first record of the last segment.
+// firstRecordOf returns the first record of the last segment, or nil if there is none.
 func firstRecordOf(from Source, segments []int) (*Record, error) {
 	if len(segments) == 0 {
 		return nil, nil
@@ -338,7 +339,7 @@ func firstRecordOf(from Source, segments []int) (*Record, error) {
 	return firstRecord(from, segments[len(segments)-1])
 }
 
-// firstRecord returns the first record of a segment, nil if it has no complete one.
+// firstRecord returns the first record of a segment, or nil if the segment has no complete record.
 func firstRecord(from Source, segment int) (*Record, error) {
 	f, err := from.Open(segment, 0, 0)
 	if err != nil {
@@ -363,7 +364,8 @@ func readFirst(f io.Reader, segment string) (*Record, error) {
 	return &rec, nil
 }
 
-// walkSegment checks one segment from position, which it moves, and returns the bytes after the last complete record.
+// walkSegment verifies the segment at position and moves position to its end. It returns the bytes after the last
+// complete record.
 func walkSegment(from Source, position *chainPosition, fn func(Record) error) ([]byte, error) {
 	name := segmentName(position.segment)
 	f, err := from.Open(position.segment, 0, 0)
@@ -380,7 +382,7 @@ func walkSegment(from Source, position *chainPosition, fn func(Record) error) ([
 		if errors.Is(err, errLineTooLong) {
 			return nil, &ChainError{Segment: name, Line: n, Reason: err.Error()}
 		}
-		if err != nil { // an error of the disk or the server, not of the chain
+		if err != nil { // the disk or the server failed, which says nothing about the chain
 			return nil, fmt.Errorf("audit: read %s: %w", name, err)
 		}
 		rec, reason := parseLine(line)
@@ -409,7 +411,7 @@ func walkSegment(from Source, position *chainPosition, fn func(Record) error) ([
 
 var errLineTooLong = errors.New("the line is too long for a record")
 
-// readLine returns a line with its newline, or the remaining bytes and io.EOF.
+// readLine returns a line with its newline. At the end it returns the remaining bytes and io.EOF.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -431,8 +433,8 @@ const (
 	kidLen     = 8
 )
 
-// parseLine checks a line by itself, and returns what is wrong with it. The code of its hash is checked elsewhere, with
-// the key.
+// parseLine parses a line and checks its hash; the second result says what is wrong with it. The code of the hash is
+// checked elsewhere, with the key.
 func parseLine(line []byte) (Record, string) {
 	var rec Record
 	end := len(line) - len("\"}\n")

@@ -11,27 +11,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// ReportInput has everything from which a report is made.
+// ReportInput has the collected data from which [Assemble] makes a report.
 type ReportInput struct {
 	Subject           string
 	Database          string
 	Now               time.Time
-	MadeBy            string // the person who made it
+	MadeBy            string // the person who requested the report
 	Controller        string
 	Contact           string
 	Duration          time.Duration // how long a TEMPORARY consent lasts; 0: the default
-	InteractionsRenew bool          // an interaction renews a TEMPORARY consent
+	InteractionsRenew bool          // the subject's interactions renew a TEMPORARY consent
 
 	CurrentConsents []consent.Record // the newest record of each consent; empty: the registry does not know the subject
 	History         []consent.Record // the records of the subject, oldest first
-	StatedConsents  []StatedConsent  // the consents in tables of the application
+	StatedConsents  []StatedConsent  // the consents that tables of the application state
 	Rows            []SubjectRows
 	Retrievals      *Collector
 	Logs            []Log
 }
 
-// Assemble makes the report. The error for a subject of whom nothing is known, in the registry or in a table, is a
-// *consent.NotFoundError; an erased subject gets the same.
+// Assemble makes the report. If neither the registry nor a table knows the subject, or the subject was erased, it
+// returns a *consent.NotFoundError.
 func Assemble(m ReportInput) (*Report, error) {
 	rows := 0
 	for _, r := range m.Rows {
@@ -76,10 +76,10 @@ func Assemble(m ReportInput) (*Report, error) {
 	return r, nil
 }
 
-// fillConsents fills in the present consents: grounds, purposes, categories, and how long data are kept.
+// fillConsents fills in what follows from the consents: lawful bases, purposes, categories, and retention.
 func (m ReportInput) fillConsents(r *Report) {
 	purposes, categories := map[string]bool{}, map[string]bool{}
-	for _, rec := range m.History { // the purposes of all consents, active or not
+	for _, rec := range m.History { // collects the purposes and categories of all consents, also of ended ones
 		for _, p := range rec.Purposes {
 			purposes[p] = false
 		}
@@ -143,13 +143,13 @@ func (m ReportInput) fillConsents(r *Report) {
 	}
 }
 
-// CategoryText describes a category of a stream; "": the category is the application's own.
+// CategoryText describes a category of a stream. It returns "" for a category that the application has defined.
 func CategoryText(name string) string {
 	top, _, _ := strings.Cut(name, "/")
 	return categoryTexts[top]
 }
 
-// categoryTexts describe the categories of streams.
+// categoryTexts describe the categories that streams have.
 var categoryTexts = map[string]string{
 	consent.CategoryEssential: "Core functionality: user identification, session management, communication context",
 	consent.CategoryBehavioral: "Interaction patterns and preferences: communication style, response preferences, " +
@@ -173,7 +173,7 @@ func basisText(rec consent.Record, now time.Time) string {
 	}
 }
 
-// describeConsent says in words what a consent permits.
+// describeConsent describes the state of a consent in words.
 func describeConsent(rec consent.Record, since, now time.Time) string {
 	out := string(rec.StateAt(now))
 	if rec.Stream != "" {
@@ -197,7 +197,7 @@ func describeConsent(rec consent.Record, since, now time.Time) string {
 	}
 }
 
-// stateSince returns when a consent came into its present state.
+// stateSince returns since when a consent has been in its present state.
 func (m ReportInput) stateSince(rec consent.Record) time.Time {
 	since := rec.At
 	for _, r := range slices.Backward(m.History) {
@@ -212,7 +212,7 @@ func (m ReportInput) stateSince(rec consent.Record) time.Time {
 	return since
 }
 
-// Instant formats a time for people.
+// Instant writes a time as text.
 func Instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 func (m ReportInput) retention(rec consent.Record) Retention {
@@ -259,7 +259,7 @@ func (m ReportInput) retention(rec consent.Record) Retention {
 	return out
 }
 
-// sweptData tells what was done with the data of a consent that has ended, and when; "": nothing yet.
+// sweptData returns when and how a sweep removed the data of an ended consent; action is "" if no sweep has yet.
 func (m ReportInput) sweptData(rec consent.Record) (sweptAt time.Time, action string) {
 	for _, r := range slices.Backward(m.History) {
 		switch {
@@ -275,7 +275,7 @@ func (m ReportInput) sweptData(rec consent.Record) (sweptAt time.Time, action st
 	return time.Time{}, ""
 }
 
-// decaySteps returns the days on which older data are anonymised.
+// decaySteps returns when the older data reach each stage of anonymisation, or nil if no countdown runs.
 func decaySteps(rec consent.Record) []Step {
 	if rec.DecayFrom.IsZero() {
 		return nil
@@ -315,7 +315,7 @@ func newEntry(rec consent.Record) HistoryEntry {
 	}
 }
 
-// fillSources lists the origins of the data, as far as the registry knows them.
+// fillSources lists from whom and how the data came, as far as the registry knows.
 func (m ReportInput) fillSources(r *Report) {
 	r.Sources = []string{}
 	ways := map[string]bool{}
@@ -360,7 +360,7 @@ func dataSubjectRights(c Controller) []Right {
 	}
 }
 
-// reportLimits lists the conclusions that must not be drawn from the report.
+// reportLimits lists what a reader must not conclude from the report.
 func (m ReportInput) reportLimits() []string {
 	out := []string{
 		"The report does not have what the owners of the database have read themselves, past pgconsent.",

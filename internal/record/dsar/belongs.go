@@ -8,32 +8,33 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// SubjectTable is a table whose rows belong to data subjects, as the policy says.
+// SubjectTable is a table whose rows belong to data subjects according to the policy.
 type SubjectTable struct {
 	Relation *catalog.Relation
-	Links    []SubjectLink // the links to subjects: a row is the subject's if any of them leads to the subject
-	// the names by which statements reach the table's rows: its own, those of its children, and those of views over it
+	Links    []SubjectLink // a row belongs to a subject if one of these links leads to the subject
+	// the names that statements use to read the table's rows: its own, and those of its child tables and views over it
 	Names []string
 }
 
-// SubjectLink leads from a row to a subject.
+// SubjectLink is a way from a row to the subject to whom it belongs.
 type SubjectLink struct {
 	Steps  []LinkStep
-	Column string         // a column that equals the subject's id; "": List is set
-	List   predicate.List // a list that contains the subject's id
+	Column string         // the column of the last table that has the subject's id; "": List has the ids
+	List   predicate.List // the list that contains the subject's id, if Column is ""
 }
 
-// LinkStep leads to rows of Relation by columns. Without columns, it leads to the rows from which a row was made.
+// LinkStep is one step of a link, from a row to rows of Relation: by columns, or by MadeFrom to rows from which it was
+// made.
 type LinkStep struct {
 	predicate.Step
-	MadeFrom []predicate.Origin // how the row was made
-	// the step also leads to all rows of the same table from which the row was made, directly or indirectly, and to the
-	// row itself
+	MadeFrom []predicate.Origin // how rows are made from rows of Relation, if the step has no columns
+	// the step leads to the row itself, and to all rows of the same table from which it was made, directly or indirectly
 	Recursive bool
 }
 
-// SubjectTables returns the tables of a policy whose rows belong to data subjects, by name. They belong through the
-// attribute that the policy calls the subject of records, through consents, and through links to such rows.
+// SubjectTables returns the tables of a policy whose rows belong to data subjects, sorted by name. The policy says so
+// by own blocks with the attribute of subjects, by consent blocks, and by the subject columns of aggregates and
+// lifecycles. Rows that link to rows of a subject belong to the subject, too.
 func SubjectTables(p *policy.Policy) []SubjectTable {
 	b := linkCollector{policy: p, links: map[catalog.Name][]SubjectLink{}, relations: map[catalog.Name]*catalog.Relation{},
 		visited: map[catalog.Name]bool{}, selfOrigins: map[catalog.Name][]predicate.Origin{}}
@@ -61,16 +62,16 @@ func SubjectTables(p *policy.Policy) []SubjectTable {
 	return out
 }
 
-// linkCollector collects links.
+// linkCollector collects the links of all tables of a policy.
 type linkCollector struct {
 	policy      *policy.Policy
 	links       map[catalog.Name][]SubjectLink
 	relations   map[catalog.Name]*catalog.Relation
-	visited     map[catalog.Name]bool               // tables whose links are or were collected
-	selfOrigins map[catalog.Name][]predicate.Origin // tables whose rows are made from other rows of the same table
+	visited     map[catalog.Name]bool               // tables whose links are being collected or were collected
+	selfOrigins map[catalog.Name][]predicate.Origin // how rows of a table are made from other rows of the same table
 }
 
-// forEachNode calls visit for the nodes that are conditions on the row itself.
+// forEachNode calls visit for a node, and for the nodes of its all and any blocks.
 func forEachNode(node predicate.Node, visit func(predicate.Node)) {
 	visit(node)
 	switch n := node.(type) {
@@ -85,7 +86,7 @@ func forEachNode(node predicate.Node, visit func(predicate.Node)) {
 	}
 }
 
-// findPersonTables finds the tables that have a row for each person: those to which consent rules lead.
+// findPersonTables adds links for the tables that have a row for each person: those to which consent blocks lead.
 func (b *linkCollector) findPersonTables(n predicate.Node) {
 	forEachNode(n, func(n predicate.Node) {
 		c, ok := n.(predicate.Consent)
@@ -118,14 +119,14 @@ func (l SubjectLink) equals(other SubjectLink) bool {
 	})
 }
 
-// collectLinks collects the links of a table of the policy.
+// collectLinks collects the links of one table of the policy.
 func (b *linkCollector) collectLinks(table *policy.Table) {
 	relation := table.Relation
 	if b.visited[relation.Name] {
 		return
 	}
 	b.visited[relation.Name] = true
-	if table.Observed != nil { // the rule that enforcing would apply names the subject
+	if table.Observed != nil { // the observed rule names the subject, although it is not enforced yet
 		table = table.Observed
 	}
 	b.collectFromNode(relation, table.Rows)
@@ -141,8 +142,8 @@ func (b *linkCollector) collectLinks(table *policy.Table) {
 	}
 }
 
-// recursiveLinks returns the links of a table. If its rows are made from each other, the rows from which a row was made
-// also name its subject.
+// recursiveLinks returns the links of a table. If rows of the table are made from each other, a row also belongs to the
+// subjects of the rows from which it was made.
 func (b *linkCollector) recursiveLinks(r *catalog.Relation) []SubjectLink {
 	out, ways := slices.Clone(b.links[r.Name]), b.selfOrigins[r.Name]
 	if len(ways) == 0 || len(r.PrimaryKey) == 0 {
@@ -194,7 +195,7 @@ func (b *linkCollector) collectFromNode(relation *catalog.Relation, node predica
 	})
 }
 
-// subjectLink returns the link to the subjects of a consent.
+// subjectLink returns the link from a row to the subjects of a recorded consent.
 func subjectLink(n predicate.RecordedConsent) SubjectLink {
 	l := SubjectLink{Steps: linkSteps(n.Steps), Column: n.Subject}
 	if n.Subject == "" {
@@ -211,8 +212,8 @@ func linkSteps(steps []predicate.Step) []LinkStep {
 	return out
 }
 
-// addLinksThrough adds the links of another table that a step reaches: its own links, and those of the rule that
-// applies to it here. A table that the policy does not list has no links of its own.
+// addLinksThrough adds links to relation that go through step to another table: the links of that table's own rule, and
+// those of the given rule about it. A table that the policy does not list has no rule of its own.
 func (b *linkCollector) addLinksThrough(relation *catalog.Relation, step LinkStep, rule predicate.Node) {
 	target := step.Relation
 	targetTable, isListed := b.policy.Table(target.Name)
@@ -231,7 +232,7 @@ func (b *linkCollector) addLinksThrough(relation *catalog.Relation, step LinkSte
 	}
 }
 
-// statementNames returns the names by which statements reach the rows of a table.
+// statementNames returns the names that statements can use to read the rows of a table.
 func statementNames(p *policy.Policy, table catalog.Name) []string {
 	out := []string{table.String()}
 	readTables := map[catalog.Name]bool{table: true}

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Calls are the calls by HTTP, MCP and the console that were about the subject.
+// Calls lists the calls by HTTP, MCP and the consoles that were about the subject.
 type Calls struct {
 	Number uint64          `json:"number"`
-	Left   uint64          `json:"left_out"` // the number of calls that are left out, the oldest ones
+	Left   uint64          `json:"left_out"` // how many calls the list leaves out; these are the oldest
 	List   []InterfaceCall `json:"list"`     // the calls, oldest first
 }
 
-// InterfaceCall is one call by HTTP, MCP or a console that concerned the data subject, as the audit log records it.
+// InterfaceCall is one call by HTTP, MCP or a console that was about the subject, as the audit log records it.
 type InterfaceCall struct {
 	At        time.Time `json:"at"`
 	Face      string    `json:"face"`
-	By        string    `json:"by,omitempty"` // the name of the caller's token; left out: the caller is a person
+	By        string    `json:"by,omitempty"` // the name of the caller's token; left out if the caller is a person
 	Role      string    `json:"role"`
-	You       bool      `json:"by_subject"` // the subject was the caller
+	You       bool      `json:"by_subject"` // the caller was the subject
 	Operation string    `json:"operation"`
 	Written   bool      `json:"changes"`
 	Everybody bool      `json:"everybody"` // the call was about all persons
@@ -28,8 +28,8 @@ type InterfaceCall struct {
 	Record    uint64    `json:"record"`
 }
 
-// AddCall adds a call; [LogScan] calls this method. A caller is named by the name of a token; one person is not named
-// to another.
+// AddCall adds a call; [LogScan] calls this method. It leaves out who the caller was if that is a person, because the
+// report must not name one person to another.
 func (c *Collector) AddCall(call InterfaceCall) {
 	call.Log, call.You = c.Log, call.By != "" && slices.Contains(c.OnBehalfOf, call.By)
 	if strings.HasPrefix(call.By, "ref:") {
@@ -42,7 +42,7 @@ func (c *Collector) AddCall(call InterfaceCall) {
 	}
 }
 
-// trimCalls keeps only the newest calls.
+// trimCalls drops all but the newest MaxPossible calls.
 func (c *Collector) trimCalls() {
 	slices.SortStableFunc(c.calls, func(a, b InterfaceCall) int { return a.At.Compare(b.At) })
 	if c.MaxPossible > 0 && len(c.calls) > c.MaxPossible {

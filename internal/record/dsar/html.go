@@ -1,7 +1,7 @@
 package dsar
 
 import (
-	_ "embed" // embeds the page
+	_ "embed" // for the go:embed line below
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -14,7 +14,7 @@ import (
 //go:embed report.html.tmpl
 var pageText string
 
-// maxTableRows is the largest number of lines in a table of the page; the JSON report has them all.
+// maxTableRows is how many lines a table of the page has at most. The JSON report has all of them.
 const maxTableRows = 200
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
@@ -81,7 +81,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"row":        func(j json.RawMessage) string { return string(j) },
 }).Parse(pageText))
 
-// groupDigits returns a number with its thousands separated.
+// groupDigits returns a number with spaces between groups of three digits.
 func groupDigits(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -90,10 +90,11 @@ func groupDigits(n any) string {
 	return digits
 }
 
-// WriteHTML writes the report as a page without scripts, fonts, pictures or requests. All contents are escaped.
+// WriteHTML writes the report as an HTML page that loads nothing: no scripts, fonts or pictures. All contents are
+// escaped.
 func (r *Report) WriteHTML(w io.Writer) error { return page.Execute(w, r) }
 
-// WriteJSON writes the report in the form of docs/schema/dsar.json.
+// WriteJSON writes the report as docs/schema/dsar.json describes.
 func (r *Report) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

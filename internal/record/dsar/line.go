@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// auditLine is a record, split into its members without decoding JSON, as far as their fixed order allows.
+// auditLine is a record that parseLine has split into members. Since their order is fixed, it need not decode JSON.
 type auditLine struct {
 	seq                uint64
 	time               []byte
 	previousHash, hash []byte
-	keyID, mac         []byte // the id of the key, and the code; empty: the record has none
+	keyID, mac         []byte // the id of the key, and the code (MAC) made with it; empty: the record has no code
 	kind               string
-	body               []byte // the rest of the line, from the first member that depends on the kind
+	body               []byte // the rest of the line, from the first member that not all kinds have
 	text               []byte
 }
 
@@ -25,7 +25,7 @@ const (
 	hashLength = 2 * sha256.Size
 )
 
-// takeText consumes a fixed text, and tells whether it was there.
+// takeText removes text from the beginning of b, and reports whether it was there.
 func takeText(b *[]byte, text string) bool {
 	if len(*b) < len(text) || string((*b)[:len(text)]) != text {
 		return false
@@ -34,7 +34,7 @@ func takeText(b *[]byte, text string) bool {
 	return true
 }
 
-// takeBytes consumes n bytes.
+// takeBytes removes n bytes from the beginning of b and returns them, or nil if b is shorter.
 func takeBytes(b *[]byte, n int) []byte {
 	if len(*b) < n {
 		return nil
@@ -44,7 +44,7 @@ func takeBytes(b *[]byte, n int) []byte {
 	return out
 }
 
-// takeNumber consumes digits.
+// takeNumber removes digits from the beginning of b and returns their number.
 func takeNumber(b *[]byte) (n uint64, ok bool) {
 	i := 0
 	for ; i < len(*b) && i < 20 && (*b)[i] >= '0' && (*b)[i] <= '9'; i++ {
@@ -54,7 +54,7 @@ func takeNumber(b *[]byte) (n uint64, ok bool) {
 	return n, i > 0
 }
 
-// parseLine splits a line and checks it against its own hash; reason says what is wrong.
+// parseLine splits a line into members and checks it against its own hash. problem says what is wrong.
 func parseLine(text []byte) (l auditLine, problem string) {
 	const notARecord = "a line is not a record"
 	l.text = text
@@ -91,7 +91,7 @@ func parseLine(text []byte) (l auditLine, problem string) {
 	if !takeText(&l.body, `",`) || !bytes.HasSuffix(l.body, []byte("\"}\n")) {
 		return l, notARecord
 	}
-	// a record with a code has the id of the key and the code after its hash
+	// A record with a code has the id of the key and the code after its hash.
 	lastIndex := len(text) - len("\"}\n")
 	const mac, kid = `","mac":"`, `","kid":"`
 	if macStart := lastIndex - hashLength - len(mac); macStart > 0 && string(text[macStart:macStart+len(mac)]) == mac {
@@ -134,7 +134,7 @@ type decision struct {
 	purpose    string
 	onBehalfOf string
 	tag        string
-	tables     []string // the tables with rows of the subject, by their own names
+	tables     []string // the subject's tables that the statement reads, by the tables' own names
 }
 
 type decisionRecord struct {
@@ -163,7 +163,7 @@ type keys struct {
 	Rows  []string `json:"rows"`
 }
 
-// readOutcome reads an outcome record, without decoding JSON if its members have the usual order.
+// readOutcome reads an outcome record. It decodes JSON only if the members have another order than usual.
 func readOutcome(l auditLine) (outcome, bool) {
 	if o, ok := splitOutcome(l); ok {
 		return o, true
@@ -184,7 +184,7 @@ func decodeOutcome(l auditLine) (outcome, bool) {
 	return outcome{o.Decision, o.Rows, o.Keys}, true
 }
 
-// splitOutcome reads an outcome record without decoding JSON; ok is false if it must be decoded.
+// splitOutcome reads an outcome record without decoding JSON. ok is false if the record must be decoded.
 func splitOutcome(l auditLine) (outcome, bool) {
 	b := l.body
 	if !takeText(&b, `"decision":`) {
@@ -239,7 +239,8 @@ func splitOutcome(l auditLine) (outcome, bool) {
 	}
 }
 
-// takeMember consumes a member whose value has no escapes, and keeps the value in place.
+// takeMember removes a string member from the beginning of b, and reports whether it was there with a value that has no
+// escapes.
 func takeMember(b *[]byte, member string) bool {
 	remaining := *b
 	if !takeText(&remaining, member) {

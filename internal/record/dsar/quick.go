@@ -2,8 +2,8 @@ package dsar
 
 import "bytes"
 
-// splitDecision reads a decision record without decoding JSON, if its members have the usual order; ok is false if it
-// must be decoded.
+// splitDecision reads a decision record without decoding JSON. ok is false if the record must be decoded, because its
+// members have another order than usual.
 func splitDecision(l auditLine) (r decisionRecord, tables []string, ok bool) {
 	b := l.body
 	if r.Session, ok = takeString(&b, `"session":"`); !ok {
@@ -52,7 +52,7 @@ func splitDecision(l auditLine) (r decisionRecord, tables []string, ok bool) {
 			return r, nil, false
 		}
 	}
-	// The records of contracts have verdicts, too. So the decision is certainly "allow" only if the line has no verdict
+	// Contracts in the record have verdicts, too. So the decision is certainly "allow" only if no verdict in the line is
 	// "deny".
 	if bytes.Contains(b, []byte(`"verdict":"deny"`)) || !bytes.Contains(b, allowedVerdict) {
 		return r, nil, false
@@ -61,7 +61,7 @@ func splitDecision(l auditLine) (r decisionRecord, tables []string, ok bool) {
 	return r, tables, true
 }
 
-// takeString consumes a member whose value has no escapes, and returns the value.
+// takeString removes a string member from the beginning of b, and returns its value if that has no escapes.
 func takeString(b *[]byte, member string) (string, bool) {
 	remaining := *b
 	if !takeText(&remaining, member) {
@@ -75,7 +75,7 @@ func takeString(b *[]byte, member string) (string, bool) {
 	return string(remaining[:end]), true
 }
 
-// skipValue consumes an object or a list.
+// skipValue removes an object or a list from the beginning of b, and reports whether it was complete.
 func skipValue(b *[]byte) bool {
 	depth := 0
 	for i := 0; i < len(*b); i++ {

@@ -9,19 +9,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// SubjectRows are the subject's present rows of a table.
+// SubjectRows are the subject's present rows in one table.
 type SubjectRows struct {
 	Table SubjectTable
 	Key   []string   // the columns of the primary key; empty: the table has none
-	Keys  [][]string // the keys of the rows as PostgreSQL prints them
+	Keys  [][]string // the keys of the rows, as PostgreSQL prints them
 	Count int
-	Copy  [][]byte // the rows as JSON, if a copy was asked for
+	Copy  [][]byte // the rows as JSON, if a copy was requested
 }
 
-// CommitFunc returns the function that makes a log's commitments to row keys; nil: its key is missing.
+// CommitFunc returns the function that computes a log's commitments to row keys; nil: the audit key is missing.
 type CommitFunc func(session, table string) func(key ...string) string
 
-// Reasons why it is not certain whether a statement returned the subject's rows.
+// These are reasons why it is not certain whether a statement returned the subject's rows.
 const (
 	ReasonNotRecorded = "the keys of the rows of this table are not recorded"
 	ReasonNotExact    = "the statement did not return the keys of the rows"
@@ -30,26 +30,26 @@ const (
 	ReasonDeleted     = "rows have been deleted since, whose recorded keys cannot be recognised any more"
 )
 
-// Collector turns accesses in the logs into the retrievals of a report.
+// Collector decides for each access in the logs whether it retrieved the subject's rows, and lists the retrievals.
 type Collector struct {
 	Log          string // the name of the log that is read
 	Rows         []SubjectRows
-	OnBehalfOf   []string // references to the subject in records
+	OnBehalfOf   []string // how audit records refer to the subject
 	Commit       CommitFunc
-	LastDeletion time.Time // when rows of the subject were last deleted; zero: never
-	MaxPossible  int       // the longest list of possible retrievals; 0: all
+	LastDeletion time.Time // when the subject's rows were last deleted or anonymised; zero: never
+	MaxPossible  int       // how many possible retrievals and calls are listed; 0: all
 
 	recipients         map[string]*recipient
 	purposes           map[string]uint64
 	exactRetrievals    []Retrieval
 	possibleRetrievals []Retrieval
-	possibleCount      uint64 // number of possible retrievals
+	possibleCount      uint64 // how many possible retrievals there were, also those that the list leaves out
 
 	calls     []InterfaceCall
 	callCount uint64
 
-	commitments     map[[2]string]map[string]int // the commitments to rows, by session and table
-	commitmentCount int                          // number of commitments
+	commitments     map[[2]string]map[string]int // the row of each commitment, by session and table
+	commitmentCount int                          // how many commitments are cached
 }
 
 type recipient struct {
@@ -58,7 +58,7 @@ type recipient struct {
 	days             map[string]*Day
 }
 
-// AddAccess adds a statement; [LogScan] calls this method.
+// AddAccess adds what a statement retrieved; [LogScan] calls this method.
 func (c *Collector) AddAccess(a Access) {
 	r := Retrieval{At: a.At, Agent: a.Agent, Purpose: strings.Join(splitList(a.Purpose), ", "), Statement: a.Tag,
 		Rows: a.Rows, Log: c.Log, Record: a.Record,
@@ -89,7 +89,7 @@ func (c *Collector) AddAccess(a Access) {
 	}
 }
 
-// trimPossible keeps only the newest possible retrievals.
+// trimPossible drops all but the newest MaxPossible possible retrievals.
 func (c *Collector) trimPossible() {
 	slices.SortStableFunc(c.possibleRetrievals, func(a, b Retrieval) int { return a.At.Compare(b.At) })
 	if c.MaxPossible > 0 && len(c.possibleRetrievals) > c.MaxPossible {
@@ -97,7 +97,8 @@ func (c *Collector) trimPossible() {
 	}
 }
 
-// judgeTable decides about one table of a statement; ok is false if none of the subject's rows was in the answer.
+// judgeTable decides whether a statement retrieved the subject's rows of one table. ok is false if it certainly did
+// not.
 func (c *Collector) judgeTable(a Access, judgeTable string) (TableAccess, bool) {
 	possibleAccess := func(reason string) (TableAccess, bool) {
 		return TableAccess{Table: judgeTable, Certainty: CertaintyPossible, Why: reason}, true
@@ -146,10 +147,11 @@ func (c *Collector) judgeTable(a Access, judgeTable string) (TableAccess, bool) 
 	}
 }
 
-// maxCommitments limits the cached commitments; those of other sessions are computed again when needed.
+// maxCommitments is how many commitments are cached. Commitments that were dropped are computed again when needed.
 const maxCommitments = 1 << 20
 
-// commitmentsOf returns the commitments to the subject's rows in one session.
+// commitmentsOf returns, for one session, the commitments to the keys of the subject's rows, with the index of each
+// row.
 func (c *Collector) commitmentsOf(session, table string, rows SubjectRows) map[string]int {
 	key := [2]string{session, table}
 	if sums, ok := c.commitments[key]; ok {
@@ -199,7 +201,7 @@ func (c *Collector) countRetrieval(r Retrieval, purposes []string) {
 	}
 }
 
-// splitList returns the values of an attribute, which may be a list.
+// splitList returns the values of an attribute, which may be one value or an array.
 func splitList(value string) []string {
 	if value == "" {
 		return nil
@@ -227,7 +229,7 @@ func (c *Count) add(at time.Time) {
 	}
 }
 
-// fillReport adds the collected retrievals to a report.
+// fillReport writes the collected retrievals into a report.
 func (c *Collector) fillReport(r *Report) {
 	for _, agent := range slices.Sorted(maps.Keys(c.recipients)) {
 		recipient := c.recipients[agent]

@@ -18,56 +18,56 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// LogScan reads one log of the audit, and finds what agents have read about one subject.
+// LogScan scans one audit log for what agents have read about one subject.
 type LogScan struct {
 	Source   audit.Source
-	Database string // name of the database in records
-	// for each table name in records, the tables with rows of the subject that a statement on that name reads
+	Database string // the database's name in audit records
+	// for each table name that records have: the subject's tables whose rows a statement reads by this name
 	Tables            map[string][]string
-	SubjectReferences []string            // references to the subject in records
-	Key               audit.Key           // key of the records; the zero Key: codes are not checked
-	Heads             []audit.RecordHead  // records that are known to have been written
-	OnCall            func(InterfaceCall) // is called for each call about the subject; may be nil
-	// is called for each statement that returned something from those tables, in the order of the log
+	SubjectReferences []string            // how audit records refer to the subject
+	Key               audit.Key           // the key of the records; with the zero Key, codes are not checked
+	Heads             []audit.RecordHead  // records that were certainly written; the log must have them
+	OnCall            func(InterfaceCall) // called for each call about the subject; may be nil
+	// called for each statement that returned rows and used one of the tables, in the order of the log
 	OnAccess func(Access)
 	Progress func(done, total int64)
 }
 
-// Access is a statement over tables with rows of the subject that returned something, or whose outcome is unknown.
+// Access is a statement that used a table with rows of the subject, and returned rows or has no recorded outcome.
 type Access struct {
 	Record     uint64 // the number of the decision's record
 	At         time.Time
 	Session    string
 	Agent      string
 	Purpose    string
-	OnBehalfOf string // the person for whom the agent acted, as the record names them
+	OnBehalfOf string // a reference to the person on whose behalf the agent acted
 	Tag        string
 	Tables     []string
 	Rows       int64
-	Finished   bool // the outcome of the statement is recorded
+	Finished   bool // the log has the statement's outcome
 	keys       []keys
 }
 
-// ScanResult is what a scan found out about the log itself.
+// ScanResult says what a scan found out about the log.
 type ScanResult struct {
 	Records     uint64
 	Segments    int
-	FirstRecord uint64 // the first record that is still there
+	FirstRecord uint64 // the number of the oldest record that the log still has
 	LastRecord  uint64
 	From, To    time.Time
 	Decisions   uint64
 	TornBytes   int64
-	Problem     string // the reason why the chain fails verification; "": it does not fail
+	Problem     string // why the chain fails verification; "": it does not
 }
 
 const blockSize = 1 << 20
 
-// logBlock is a number of complete lines. Workers parse blocks, and scanState checks them in the order of the log.
+// logBlock has complete lines of a log. Workers parse blocks in parallel, and scanState checks them in order.
 type logBlock struct {
 	data          []byte
 	beginsSegment bool // the block begins a segment
-	followsGap    bool // retention has removed segments before it since they were listed
-	tailBytes     int  // the bytes after the last complete line of a segment
+	followsGap    bool // retention removed the segments before this block after they were listed
+	tailBytes     int  // how many bytes follow the last complete line
 	bytesRead     int64
 	err           error
 
@@ -79,15 +79,15 @@ type logBlock struct {
 	problem     string
 }
 
-// scanEvent is a decision, an outcome or a call.
+// scanEvent is a decision, an outcome or a call that a block contains.
 type scanEvent struct {
 	decision *decision
 	call     *InterfaceCall
 	outcome  outcome
 }
 
-// Run reads the log once, and verifies its chain of hashes on the way. If the chain is broken, it continues, and the
-// report says so.
+// Run reads the log once and verifies its hash chain on the way. If the chain is broken, Run continues, and
+// [ScanResult.Problem] says so.
 func (s LogScan) Run(ctx context.Context) (ScanResult, error) {
 	numbers, err := s.Source.Segments()
 	if err != nil {
@@ -140,18 +140,18 @@ func (s LogScan) Run(ctx context.Context) (ScanResult, error) {
 	return r.result, nil
 }
 
-// scanState is the state of the scan after the blocks so far.
+// scanState is the state of a scan in progress.
 type scanState struct {
 	LogScan
 	result        ScanResult
-	openDecisions map[uint64]*decision // decisions without an outcome so far
+	openDecisions map[uint64]*decision // decisions whose outcome has not been read yet
 	lastHash      []byte               // the hash of the last record
-	hasCodes      bool                 // records have had codes so far
+	hasCodes      bool                 // a record with a code was read
 	bytesDone     int64                // bytes read so far
 	bytesTotal    int64
 }
 
-// checkBlock checks a block against the block before it.
+// checkBlock checks that a block continues the chain.
 func (r *scanState) checkBlock(b *logBlock) {
 	if r.result.TornBytes > 0 && b.beginsSegment {
 		r.result.setProblem("a segment ends within a record")
@@ -167,8 +167,8 @@ func (r *scanState) checkBlock(b *logBlock) {
 			(!bytes.Equal(b.first.previousHash, r.lastHash) || b.first.seq != r.result.LastRecord+1) {
 			r.result.setProblem(fmt.Sprintf("record %d does not follow record %d", b.first.seq, r.result.LastRecord))
 		}
-		// The code of a record covers a hash that includes all records before it, so that one code in each block is
-		// enough. Older formats had none.
+		// The code of a record covers a hash that depends on all records before it, so one code in each block is enough.
+		// Records of format 1 have no codes.
 		if r.hasCodes = r.hasCodes || len(b.last.mac) > 0; r.hasCodes {
 			if reason := r.Key.CheckCode(string(b.last.hash), string(b.last.keyID), string(b.last.mac)); reason != "" {
 				r.result.setProblem(fmt.Sprintf("record %d: %s", b.last.seq, reason))
@@ -181,7 +181,7 @@ func (r *scanState) checkBlock(b *logBlock) {
 	r.result.Decisions += b.decisions
 }
 
-// deliverEvents calls the callbacks for the events of a block.
+// deliverEvents calls OnAccess and OnCall for the events of a block.
 func (r *scanState) deliverEvents(b *logBlock) {
 	for _, e := range b.events {
 		if e.call != nil {
@@ -203,7 +203,7 @@ func (r *scanState) deliverEvents(b *logBlock) {
 	}
 }
 
-// finishScan checks the end of the log, and delivers the decisions without an outcome.
+// finishScan checks the end of the log, and delivers the decisions that have no outcome.
 func (r *scanState) finishScan() {
 	if !r.hasCodes && r.result.Records > 0 && r.Key.ID() != "" {
 		r.result.setProblem(fmt.Sprintf("record %d was written without the key", r.result.LastRecord))
@@ -233,7 +233,7 @@ func (d *decision) newAccess(o outcome, isFinished bool) Access {
 
 var everybodyMember = []byte(`"everybody":true`)
 
-// decodeCall decodes a call about the subject; the result is nil if it is about others.
+// decodeCall decodes a call record, or returns nil if the call was not about the subject.
 func decodeCall(l auditLine, s LogScan) *InterfaceCall {
 	concerns := bytes.Contains(l.body, everybodyMember)
 	for i := 0; i < len(s.SubjectReferences) && !concerns; i++ {
@@ -255,7 +255,7 @@ func decodeCall(l auditLine, s LogScan) *InterfaceCall {
 		Everybody: c.AboutEverybody, Outcome: c.Outcome, Record: l.seq}
 }
 
-// sendBlocks sends the lines of the segments in blocks.
+// sendBlocks reads the segments and sends their lines in blocks: to work for parsing, and to order for checking.
 func sendBlocks(ctx context.Context, from audit.Source, segments []int, work, order chan<- *logBlock) {
 	defer close(order)
 	defer close(work)
@@ -282,7 +282,7 @@ func sendBlocks(ctx context.Context, from audit.Source, segments []int, work, or
 		n := segments[0]
 		segments = segments[1:]
 		f, err := from.Open(n, 0, 0)
-		if errors.Is(err, fs.ErrNotExist) { // retention removes the oldest first: if an older one still exists, somebody else has removed it
+		if errors.Is(err, fs.ErrNotExist) { // Retention removes the oldest segments first.
 			if remaining, e := from.Segments(); e == nil && len(remaining) > 0 && remaining[0] > n {
 				segments, gap = remaining, true
 				continue
@@ -309,10 +309,10 @@ func sendBlocks(ctx context.Context, from audit.Source, segments []int, work, or
 	}
 }
 
-// blockBuffers are used again: nothing that leaves a block may point into its data.
+// blockBuffers are used again, so nothing that outlives a block may point into its data.
 var blockBuffers = sync.Pool{New: func() any { b := make([]byte, blockSize, blockSize+1<<14); return &b }}
 
-// readBlock reads complete lines; last tells whether these are the last.
+// readBlock reads a block of complete lines. The second result is true if the segment ends with them.
 func readBlock(in *bufio.Reader) (*logBlock, bool) {
 	data := (*blockBuffers.Get().(*[]byte))[:blockSize]
 	n, err := io.ReadFull(in, data)
@@ -336,13 +336,13 @@ func readBlock(in *bufio.Reader) (*logBlock, bool) {
 	}
 }
 
-// tableNeedle is a table's name as it is in a line.
+// tableNeedle is a table's name in the form that a line has it, and the subject's tables that the name reads.
 type tableNeedle struct {
 	text   []byte
 	tables []string
 }
 
-// tableNeedles returns the names of tables of which a decision must have one to matter.
+// tableNeedles returns the needles by table name. A decision matters only if its line has one of them.
 func (s LogScan) tableNeedles() map[string]tableNeedle {
 	out := map[string]tableNeedle{}
 	for name, tables := range s.Tables {
@@ -352,7 +352,7 @@ func (s LogScan) tableNeedles() map[string]tableNeedle {
 	return out
 }
 
-// parseLines parses the lines of a block.
+// parseLines parses the lines of a block and checks them against each other.
 func (b *logBlock) parseLines(s LogScan, filter map[string]tableNeedle) {
 	data := b.data
 	for len(data) > 0 {
@@ -405,7 +405,7 @@ func (b *logBlock) setProblem(reason string) {
 
 var allowedVerdict = []byte(`"verdict":"allow"`)
 
-// decodeDecision decodes a decision that may matter; the result is nil if it does not.
+// decodeDecision decodes a decision record, or returns nil if the statement was refused or used none of the tables.
 func decodeDecision(l auditLine, database string, filter map[string]tableNeedle) *decision {
 	if !bytes.Contains(l.body, allowedVerdict) {
 		return nil
@@ -447,7 +447,7 @@ func decodeDecision(l auditLine, database string, filter map[string]tableNeedle)
 	return d
 }
 
-// ReportEntry returns what a report says about the log.
+// ReportEntry returns the entry about the log in a report.
 func (r ScanResult) ReportEntry(name string) Log {
 	return Log{Name: name, Records: r.Records, Decisions: r.Decisions, From: optionalTime(r.From), To: optionalTime(r.To),
 		First: r.FirstRecord, Intact: r.Problem == "", Problem: r.Problem}

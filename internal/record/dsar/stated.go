@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// ConsentTable is a table of the application that contains persons' consents, as the policy says: a status in the
-// person's row, or records.
+// ConsentTable is a table of the application that states consents of persons, according to the policy. Either a
+// person's row has a status, or each row is the record of a consent.
 type ConsentTable struct {
 	Relation      *catalog.Relation
 	PersonColumn  string         // the column with the person's id
@@ -22,7 +22,7 @@ type ConsentTable struct {
 	Active        predicate.Node // the condition that a row is an active consent; nil: every row is one
 }
 
-// ConsentTables returns the tables of a policy that contain consents, each once.
+// ConsentTables returns the tables of a policy that state consents, without repetitions.
 func ConsentTables(p *policy.Policy) []ConsentTable {
 	var out []ConsentTable
 	add := func(t ConsentTable) {
@@ -45,7 +45,7 @@ func ConsentTables(p *policy.Policy) []ConsentTable {
 			if len(relation.PrimaryKey) != 1 {
 				return
 			}
-			// the rule is written for the person's own row
+			// The condition is about the person's own row.
 			id := relation.PrimaryKey[0]
 			itself := predicate.Consent{Steps: []predicate.Step{{Relation: relation, Column: id, FromColumn: id}},
 				FirstRequired: true,
@@ -77,7 +77,7 @@ func ConsentTables(p *policy.Policy) []ConsentTable {
 	return out
 }
 
-// ActiveCondition returns the condition that a row, called r, is an active consent, for the owner.
+// ActiveCondition returns the SQL condition, for the owner, that a row called r is an active consent.
 func (t ConsentTable) ActiveCondition() string {
 	if t.Active == nil {
 		return "true"
@@ -88,14 +88,14 @@ func (t ConsentTable) ActiveCondition() string {
 // StatedConsent is the consent that one row of a [ConsentTable] states about the person.
 type StatedConsent struct {
 	Table   ConsentTable
-	Status  string // the status as the row has it; "": the table holds records, which have no status
-	Grantee string // to whom a record gives the consent; "": to everybody
-	Scope   string // about what a record gives the consent; "" and *: about everything
+	Status  string // the value of the status column; "": the table has no such column
+	Grantee string // to whom the record gives the consent; "": to everybody
+	Scope   string // what the record gives the consent for; "" and *: everything
 	Until   time.Time
 	Active  bool
 }
 
-// describe describes the consent in words.
+// describe says in words what the row states.
 func (s StatedConsent) describe() string {
 	out := s.Table.Relation.Name.String()
 	switch {
@@ -118,7 +118,7 @@ func (s StatedConsent) describe() string {
 	return out
 }
 
-// States of a consent in a table of the application, besides consent.StateGiven.
+// These texts describe a consent that a table of the application states and that is not active.
 const (
 	notGivenText = "not given"
 	notGivenDPV  = "dpv:ConsentStatusInvalidForProcessing"

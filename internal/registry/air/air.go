@@ -1,12 +1,13 @@
 // Package air reminds people who have talked to an AI for a long time that they might take a break: the artificial
 // interaction reminder.
 //
-// It counts interactions per user and channel, in memory only, and keeps nothing of each but its time: of ids it keeps
-// a keyed hash. Only its callers and the counters learn anything. It reads no clock: callers pass the time.
+// It counts interactions for each user and channel, in memory only. Of an interaction it stores only the time, and of
+// ids a keyed hash. Only the callers and the counters learn about interactions. The package reads no clock: callers
+// pass the time.
 //
 // Guarantee: a session gets its reminder at most once, at the first interaction that reaches a threshold. Memory is
-// limited. An active session is never dropped for another: an interaction without room is refused with an error and
-// counted ([decision 35]).
+// limited. An active session is never dropped for another: if there is no room, the tracker refuses the interaction
+// with an error and counts the refusal ([decision 35]).
 //
 // [decision 35]: ../../../docs/decisions/0035-air.md
 package air
@@ -22,15 +23,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Config has the thresholds and the text of the reminder. For zero values, [DefaultConfig] apply.
+// Config has the thresholds and the text of the reminder. A zero value means that of [DefaultConfig].
 type Config struct {
-	ReminderAfter time.Duration // the time since a session's first interaction after which it gets the reminder
-	MaxMessages   int           // the number of messages within Window after which it gets the reminder
+	ReminderAfter time.Duration // a session gets the reminder when its first interaction is this long ago
+	MaxMessages   int           // a session gets the reminder when it has this many messages within Window
 	Window        time.Duration
-	SessionGap    time.Duration // a pause longer than this begins a new session
-	KeepFor       time.Duration // how long a session without interactions is remembered; at least SessionGap
+	SessionGap    time.Duration // after a pause longer than this, the next interaction begins a new session
+	KeepFor       time.Duration // how long the tracker remembers a session without interactions; at least SessionGap
 	MaxSessions   int           // the largest number of sessions in memory
-	Reminder      string        // the text, with {messages} and {minutes} in place of the figures
+	Reminder      string        // the text; the tracker fills in {messages} and {minutes}
 }
 
 // DefaultReminder is the default text of the reminder.
@@ -48,7 +49,7 @@ people in your life.
 
 I'll be here when you need me, but your wellbeing comes first.`
 
-// DefaultConfig returns the values that apply if nothing is configured.
+// DefaultConfig returns the configuration that applies if nothing is configured.
 func DefaultConfig() Config {
 	return Config{
 		ReminderAfter: 30 * time.Minute, MaxMessages: 20, Window: 30 * time.Minute, SessionGap: 30 * time.Minute,
@@ -82,7 +83,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// The limits of a configuration.
+// The largest values of a configuration.
 const (
 	MaxMessages = 1000
 	MaxSessions = 10_000_000
@@ -91,17 +92,17 @@ const (
 	MaxKeep     = 7 * 24 * time.Hour
 )
 
-// reminderText returns the reminder with its figures filled in.
+// reminderText returns the reminder with the numbers filled in.
 func (c Config) reminderText(messages int) string {
 	minutes := strconv.FormatFloat(math.Round(c.Window.Minutes()*10)/10, 'f', -1, 64)
 	return strings.NewReplacer("{messages}", strconv.Itoa(messages), "{minutes}", minutes).Replace(c.Reminder)
 }
 
-// APIChannel is the type of the channels in which one person talks to an AI, the only type for which interactions are
-// counted.
+// APIChannel is the type of a channel in which one person talks to an AI. The tracker counts interactions in such
+// channels only.
 const APIChannel = "api"
 
-// ChannelType infers the type of a channel from its id; "": unknown.
+// ChannelType infers the type of a channel from the beginning of its id. It returns "" if the type is unknown.
 func ChannelType(channel string) string {
 	for _, t := range []string{APIChannel, "discord", "cli"} {
 		if strings.HasPrefix(channel, t+"_") || t != "discord" && strings.HasPrefix(channel, t+"-") {
@@ -117,19 +118,19 @@ func ChannelType(channel string) string {
 // MaxIDBytes is the largest length of an id, in bytes.
 const MaxIDBytes = 256
 
-// SessionKey identifies a session: the user, the channel and the recorder.
+// SessionKey identifies a session by the user, the channel and the agent that records.
 type SessionKey struct {
 	Database string
-	// RecordedBy is the agent that records the interactions, or "" for applications and users. The recordings of each
-	// agent are counted separately: it neither learns nor changes what others have recorded.
+	// RecordedBy is the agent that records the interactions, or "" for applications and users. Each agent's recordings are
+	// counted separately, so an agent neither learns nor changes what others have recorded.
 	RecordedBy    string
 	User, Channel string
-	// RecordedByUser is set if the user's own token records the interactions. The number of such sessions is limited
-	// for each user, since anybody can invent channels.
+	// RecordedByUser is true if the user's own token records the interactions. The number of such sessions of one user is
+	// limited, since users can invent channels.
 	RecordedByUser bool
 }
 
-// check refuses invalid ids.
+// check returns an error if an id is invalid.
 func (k SessionKey) check() error {
 	for _, id := range []struct{ label, value string }{{"user_id", k.User}, {"channel_id", k.Channel}} {
 		switch {
@@ -149,21 +150,21 @@ func invalidError(format string, args ...any) error {
 		WithHint("An interaction is {user_id, channel_id} and, where the channel's id does not tell, channel_type: \"api\".")
 }
 
-// Session is what the tracker knows about a session.
+// Session is what the tracker knows about a session at a moment.
 type Session struct {
 	StartedAt       time.Time
 	LastInteraction time.Time
-	// the times of the messages within the window, oldest first; at most as many as the threshold
+	// the times of the messages within Window, oldest first; at most MaxMessages
 	MessageTimes []time.Time
 	IsReminded   bool
 }
 
-// Counts has totals since the start.
+// Counts has totals since the tracker was made.
 type Counts struct {
-	Interactions        uint64 // interactions that were tracked
-	RemindersByTime     uint64 // reminders because of the time
+	Interactions        uint64 // interactions that were counted
+	RemindersByTime     uint64 // reminders because of ReminderAfter
 	RemindersByMessages uint64
-	RefusedInteractions uint64 // interactions that were refused because there was no room
+	RefusedInteractions uint64 // interactions that were refused because there was no room for a new session
 	ActiveSessions      int    // sessions in memory now
 }
 

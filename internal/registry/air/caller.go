@@ -2,17 +2,17 @@ package air
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
-// Caller is a caller of HTTP or MCP.
+// Caller is the holder of the token in a request over HTTP or MCP.
 type Caller struct {
-	Role     string // the role: subject, system or agent; other roles are refused
-	Subject  string // the subject, for the role subject
-	Agent    string // the agent, for the role agent
+	Role     string // subject, system or agent; SessionKey refuses other roles
+	Subject  string // the user, for the role subject
+	Agent    string // the agent's name, for the role agent
 	Database string
 }
 
-// SessionKey returns the session that a caller may record. A user has their own sessions, an application (role system)
-// the sessions of all users, and an agent those that it has itself recorded. The error (42501) is the same whether the
-// user exists or not.
+// SessionKey returns the key of the session that the caller means, or an error if the caller may not record it. Users
+// have their own sessions, and applications (role system) the sessions of all users. An agent has those that it has
+// recorded itself. The error (42501) is the same whether the user exists or not.
 func (c Caller) SessionKey(user, channel string) (SessionKey, error) {
 	k := SessionKey{Database: c.Database, User: user, Channel: channel}
 	switch {

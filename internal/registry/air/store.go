@@ -2,36 +2,36 @@ package air
 
 import "time"
 
-// slot is the index of a session in a [store].
+// slot is the index of a session in a [sessionStore].
 type slot int32
 
 const noSlot slot = -1
 
-// session is a session in a sessionStore.
+// session is a session as a [sessionStore] stores it.
 type session struct {
 	key                         keyDigest
 	started, lastInteraction    time.Duration
-	agentShareIndex             int32  // the index of the agent's share; -1: the application records
-	olderSlot, newerSlot        slot   // the neighbours in the order of the last interaction
-	remindedMessages            uint16 // the number of messages that the reminder names
-	nextPosition, usedPositions uint16 // the next position in the ring, and the number of positions that are used
+	agentShareIndex             int32  // the index into Tracker.sessionsByAgent; -1: no agent records the session
+	olderSlot, newerSlot        slot   // the neighbours in the list of sessions, which is sorted by last interaction
+	remindedMessages            uint16 // how many messages the reminder of this session names
+	nextPosition, usedPositions uint16 // in the ring of times: the next position to write, and how many positions are used
 	isReminded                  bool
-	isByUserToken               bool // the session was begun with a user's own token
-	// for such a session: the index of the user's counter in Tracker.sessionsByUserToken
+	isByUserToken               bool // the session was begun with the user's own token
+	// if isByUserToken: the index of the user's counter in Tracker.sessionsByUserToken
 	userCounter uint16
 }
 
-// pageSize is the number of sessions that are allocated at once, so that growing copies nothing.
+// pageSize is the number of sessions that are allocated at once, so that the store never copies sessions when it grows.
 const pageSize = 1024
 
-// sessionStore keeps sessions in pages, without pointers, and for each session a ring of its newest times, as many as
-// the threshold. Times are milliseconds modulo 2³², which is 49 days. Times that have left the window are dropped at
-// the next interaction. So compared times are at most a window and a pause apart.
+// sessionStore stores sessions in pages without pointers. For each session it has a ring of the newest message times,
+// as many as MaxMessages. Times are milliseconds modulo 2³², about 49 days. Each interaction drops the times that have
+// left the window, so compared times are at most a window and a pause apart.
 type sessionStore struct {
-	ringSize  int // the number of times that are kept for each session
+	ringSize  int // how many times the ring of a session has room for
 	pages     []*[pageSize]session
 	rings     [][]uint32
-	usedSlots int // the number of slots that were ever used
+	usedSlots int // how many slots were ever used
 	freeSlots []slot
 }
 
@@ -42,7 +42,7 @@ func (s *sessionStore) ring(id slot) []uint32 {
 	return s.rings[id/pageSize][n : n+s.ringSize]
 }
 
-// takeSlot returns a free slot.
+// takeSlot returns an unused slot.
 func (s *sessionStore) takeSlot() slot {
 	if n := len(s.freeSlots); n > 0 {
 		id := s.freeSlots[n-1]
@@ -57,7 +57,7 @@ func (s *sessionStore) takeSlot() slot {
 	return slot(s.usedSlots - 1)
 }
 
-// freeSlot makes a slot available again and clears its contents.
+// freeSlot clears a slot, so that another session can use it.
 func (s *sessionStore) freeSlot(id slot) {
 	*s.sessionAt(id) = session{}
 	clear(s.ring(id))
@@ -66,8 +66,8 @@ func (s *sessionStore) freeSlot(id slot) {
 
 func milliseconds(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
 
-// addTime writes a time into the ring of a session, over the oldest one if it is full. It returns how many times are
-// within the window that ends now. A time exactly as old as the window does not count.
+// addTime writes a time into the ring of a session, over the oldest one if the ring is full. It returns how many times
+// are within the window that ends now. A time that is exactly a window old does not count.
 func (s *sessionStore) addTime(id slot, at, window time.Duration) int {
 	entry, ring := s.sessionAt(id), s.ring(id)
 	now := milliseconds(at)
@@ -80,7 +80,8 @@ func (s *sessionStore) addTime(id slot, at, window time.Duration) int {
 	return int(entry.usedPositions)
 }
 
-// messageTimes returns the times of a session within the window that ends at the given time, oldest first.
+// messageTimes returns the message times of a session that are within the window ending at the given time, oldest
+// first.
 func (s *sessionStore) messageTimes(id slot, at, window time.Duration) []time.Duration {
 	entry, ring, now := s.sessionAt(id), s.ring(id), milliseconds(at)
 	var out []time.Duration
@@ -92,7 +93,7 @@ func (s *sessionStore) messageTimes(id slot, at, window time.Duration) []time.Du
 	return out
 }
 
-// ringPosition returns the position in the ring of the n-th used time.
+// ringPosition returns the position in the ring of the n-th used time, counted from the oldest.
 func (s *sessionStore) ringPosition(entry *session, n int) int {
 	return (int(entry.nextPosition) - int(entry.usedPositions) + n + s.ringSize) % s.ringSize
 }

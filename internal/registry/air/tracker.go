@@ -11,40 +11,40 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Tracker counts the interactions of sessions. It is safe for concurrent use.
+// Tracker counts the interactions of sessions and decides when a reminder is due. It is safe for concurrent use.
 type Tracker struct {
 	config Config
 	secret [32]byte
 
-	remindersGiven atomic.Uint64 // number of reminders, which callers read without a lock
+	remindersGiven atomic.Uint64 // total number of reminders, read without a lock
 
 	mu                sync.Mutex
-	epoch             time.Time     // the time that the internal times count from
-	now               time.Duration // the latest time that a caller has passed: it never goes back
+	epoch             time.Time     // the first time that a caller passed; internal times are durations since then
+	now               time.Duration // the latest time that a caller passed, so that time never goes back
 	slotByDigest      map[keyDigest]slot
 	sessions          sessionStore
-	oldestSlot        slot // the two ends of the list in the order of the last interaction
+	oldestSlot        slot // the first and last session of the list that is sorted by last interaction
 	newestSlot        slot
-	shareIndexByAgent map[[2]string]int32 // the index of an agent's share, by database and agent
-	sessionsByAgent   []int               // number of sessions of each agent
-	// number of sessions that users have begun themselves, in counters that a keyed hash of the user selects
+	shareIndexByAgent map[[2]string]int32 // indexes into sessionsByAgent, by database and agent
+	sessionsByAgent   []int               // how many sessions each agent has
+	// how many sessions were begun with users' own tokens; a keyed hash of the user selects the counter
 	sessionsByUserToken [1 << 16]uint16
 	counts              Counts
 }
 
-// keyDigest identifies a [SessionKey]. It is keyed with a secret of the process, so that nobody can construct
-// collisions.
+// keyDigest identifies a [SessionKey]. It is keyed with a secret of the process, so that nobody can construct two keys
+// with the same digest.
 type keyDigest [16]byte
 
-// maxSessionsByUserToken is the largest number of sessions that may be begun with a user's own token. Nobody talks in
-// as many channels; a user who invents channels only takes room from the few users with the same counter.
+// maxSessionsByUserToken is how many sessions may be begun with a user's own token. Nobody talks in so many channels. A
+// user who invents channels takes room only from the few users who share the counter.
 const maxSessionsByUserToken = 1000
 
-// agentShareDivisor limits the sessions of one agent to 1/agentShareDivisor of MaxSessions, so that no agent can fill
-// the memory that the application needs.
+// agentShareDivisor limits one agent to MaxSessions/agentShareDivisor sessions, so that no agent can fill the memory
+// that the application needs.
 const agentShareDivisor = 10
 
-// New makes an empty tracker.
+// New returns an empty tracker.
 func New(c Config) *Tracker {
 	t := &Tracker{config: c.withDefaults(), shareIndexByAgent: map[[2]string]int32{}}
 	if _, err := rand.Read(t.secret[:]); err != nil {
@@ -59,9 +59,9 @@ func (t *Tracker) reset() {
 	t.oldestSlot, t.newestSlot = noSlot, noSlot
 }
 
-// Track records an interaction, and returns the reminder if it is due now, else "". A channel whose type, by
-// channelType or its id, is not [APIChannel] is not tracked. The errors are PC422 for invalid ids, and 53400 if there
-// is no room for another session: then nothing was recorded.
+// Track counts an interaction, and returns the reminder if it is due now, or else "". It ignores channels whose type is
+// not [APIChannel]; if channelType is "", the type follows from the channel's id. The error is PC422 for an invalid id,
+// and 53400 if there is no room for another session. Then the interaction was not counted.
 func (t *Tracker) Track(now time.Time, k SessionKey, channelType string) (string, error) {
 	if err := k.check(); err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func (t *Tracker) Track(now time.Time, k SessionKey, channelType string) (string
 	return t.addInteraction(id, at), nil
 }
 
-// addInteraction counts an interaction of a session, and returns the reminder if it is due.
+// addInteraction counts an interaction of a session, and returns the reminder if it is due now, or else "".
 func (t *Tracker) addInteraction(id slot, at time.Duration) string {
 	s := t.sessions.sessionAt(id)
 	t.removeFromList(id)
@@ -115,8 +115,8 @@ func (t *Tracker) addInteraction(id slot, at time.Duration) string {
 	return t.config.reminderText(messages)
 }
 
-// beginSession makes a session if there is room. To make room, it drops only a session that has been idle so long that
-// its next interaction would begin a new session.
+// beginSession begins a session if there is room. To make room it removes only sessions that have been idle so long
+// that their next interaction would begin a new session anyway.
 func (t *Tracker) beginSession(d keyDigest, k SessionKey, at time.Duration) (slot, bool) {
 	shareIndex, user := t.shareIndex(k), uint16(0)
 	if k.RecordedByUser {
@@ -149,8 +149,8 @@ func (t *Tracker) beginSession(d keyDigest, k SessionKey, at time.Duration) (slo
 	return id, true
 }
 
-// shareIndex returns the index of the share of the agent that records. There are as many shares as the configuration
-// has agents.
+// shareIndex returns the index in sessionsByAgent for the agent that records, or -1 if no agent does. There are as many
+// indexes as agents that have recorded.
 func (t *Tracker) shareIndex(k SessionKey) int32 {
 	if k.RecordedBy == "" {
 		return -1
@@ -170,7 +170,7 @@ func trackerFullError() error {
 			"others have ended, or with a larger air.sessions.")
 }
 
-// Session returns what is known about a session; ok is false if there is none.
+// Session returns what the tracker knows about a session; ok is false if it knows none.
 func (t *Tracker) Session(now time.Time, k SessionKey) (Session, bool) {
 	d := t.digestOf(k)
 	t.mu.Lock()
@@ -190,7 +190,7 @@ func (t *Tracker) Session(now time.Time, k SessionKey) (Session, bool) {
 	return out, true
 }
 
-// EndSession forgets a session, and tells whether it existed.
+// EndSession forgets a session, and reports whether the tracker knew it.
 func (t *Tracker) EndSession(now time.Time, k SessionKey) bool {
 	d := t.digestOf(k)
 	t.mu.Lock()
@@ -204,11 +204,11 @@ func (t *Tracker) EndSession(now time.Time, k SessionKey) bool {
 	return ok
 }
 
-// RemindersGiven returns the number of reminders so far, without a lock.
+// RemindersGiven returns the total number of reminders, without taking a lock.
 func (t *Tracker) RemindersGiven() uint64 { return t.remindersGiven.Load() }
 
-// ReminderOfSession returns the reminder that a session got, and when the session began, which distinguishes it from an
-// earlier session. The reminder is "" if the session got none, or is over.
+// ReminderOfSession returns the reminder that a session got, and when the session began, which tells it apart from
+// earlier sessions with the same key. It returns "" if the session got no reminder or is over.
 func (t *Tracker) ReminderOfSession(now time.Time, k SessionKey) (reminder string, session time.Time) {
 	d := t.digestOf(k)
 	t.mu.Lock()
@@ -225,8 +225,8 @@ func (t *Tracker) ReminderOfSession(now time.Time, k SessionKey) (reminder strin
 	return t.config.reminderText(int(s.remindedMessages)), t.epoch.Add(s.started)
 }
 
-// RemoveIdleSessions removes sessions that have been idle for long. It is called from time to time, so that they do not
-// stay if nobody calls.
+// RemoveIdleSessions removes sessions that have had no interaction for KeepFor. A timer should call it, so that old
+// sessions are also removed if no interactions come.
 func (t *Tracker) RemoveIdleSessions(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,7 +234,7 @@ func (t *Tracker) RemoveIdleSessions(now time.Time) {
 	t.removeIdle(t.config.KeepFor)
 }
 
-// Counts returns the totals.
+// Counts returns the totals, and the number of sessions in memory.
 func (t *Tracker) Counts(now time.Time) Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -245,7 +245,7 @@ func (t *Tracker) Counts(now time.Time) Counts {
 	return c
 }
 
-// advanceClock sets the present time, and returns it as an internal time.
+// advanceClock sets the tracker's time to now, unless that is earlier, and returns it as an internal time.
 func (t *Tracker) advanceClock(now time.Time) time.Duration {
 	if t.epoch.IsZero() {
 		t.epoch = now
@@ -254,8 +254,8 @@ func (t *Tracker) advanceClock(now time.Time) time.Duration {
 	return t.now
 }
 
-// removeIdle removes the sessions that have been idle for longer than the given time; a session that was idle for
-// exactly that long is still active.
+// removeIdle removes the sessions that have been idle for at least the given time. A session that has been idle for
+// exactly SessionGap is still active.
 func (t *Tracker) removeIdle(idleTime time.Duration) {
 	for t.oldestSlot != noSlot {
 		pause := t.now - t.sessions.sessionAt(t.oldestSlot).lastInteraction
@@ -265,7 +265,7 @@ func (t *Tracker) removeIdle(idleTime time.Duration) {
 		t.remove(t.oldestSlot)
 	}
 	if len(t.slotByDigest) == 0 && t.sessions.usedSlots > 0 {
-		t.reset() // maps do not shrink, so an empty tracker gets a new one
+		t.reset() // Go maps never shrink, so an empty tracker gets a new map
 	}
 }
 
@@ -282,7 +282,7 @@ func (t *Tracker) remove(id slot) {
 	t.sessions.freeSlot(id)
 }
 
-// appendToList appends a session to the list, as the one with the last interaction.
+// appendToList appends a session at the end of the list, as the session with the latest interaction.
 func (t *Tracker) appendToList(id slot) {
 	s := t.sessions.sessionAt(id)
 	s.olderSlot, s.newerSlot = t.newestSlot, noSlot
@@ -308,7 +308,7 @@ func (t *Tracker) removeFromList(id slot) {
 	}
 }
 
-// digestOf returns a keyed hash of the parts of a key, each with its length.
+// digestOf returns a keyed hash of the parts of a key. Each part is hashed with its length, so that parts cannot shift.
 func (t *Tracker) digestOf(k SessionKey) keyDigest {
 	b := make([]byte, 0, 256)
 	b = append(b, t.secret[:]...)

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Categories and purposes form trees: research/medical is below research. Consent to a category includes those below
-// it, and neither its parent nor its siblings.
+// Categories and purposes form trees: research/medical is below research. Consent to a category includes the categories
+// below it, but neither its parent nor its siblings.
 
 var pathPattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 
 const maxPathBytes = 200
 
-// PathsCover tells whether a list of granted paths covers a requested path: it contains the path, or a path above it.
+// PathsCover reports whether one of the granted paths is the requested path or a path above it.
 func PathsCover(granted []string, requested string) bool {
 	for _, p := range PathAndAncestors(requested) {
 		if slices.Contains(granted, p) {
@@ -23,7 +23,7 @@ func PathsCover(granted []string, requested string) bool {
 	return false
 }
 
-// PathAndAncestors returns a path and the paths above it, nearest first. A grant must list one of them.
+// PathAndAncestors returns a path and the paths above it, nearest first. Consent to any of them covers the path.
 func PathAndAncestors(p string) []string {
 	out := []string{p}
 	for {
@@ -36,7 +36,7 @@ func PathAndAncestors(p string) []string {
 	}
 }
 
-// pathsCoverAll tells whether a list of granted paths covers all requested ones.
+// pathsCoverAll reports whether the granted paths cover all requested paths.
 func pathsCoverAll(granted, requested []string) bool {
 	return !slices.ContainsFunc(requested, func(w string) bool { return !PathsCover(granted, w) })
 }
@@ -54,7 +54,7 @@ func checkPaths(label string, paths []string) error {
 	return nil
 }
 
-// sortedUnique sorts and removes duplicates; an empty list is not nil.
+// sortedUnique returns the paths sorted and without duplicates. The result is never nil.
 func sortedUnique(paths []string) []string {
 	out := append([]string{}, paths...)
 	slices.Sort(out)

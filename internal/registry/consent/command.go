@@ -13,28 +13,28 @@ type Action string
 
 // The actions.
 const (
-	ActionGrant          Action = "grant"      // give, modify or renew; with PARTNERED a request
-	ActionRevoke         Action = "revoke"     // withdraw (subject, guardian) or revoke (controller, system)
-	ActionRefuse         Action = "refuse"     // record that the subject has refused
-	ActionUpgrade        Action = "upgrade"    // request a partnership
-	ActionDegrade        Action = "degrade"    // change to TEMPORARY or ANONYMOUS
-	ActionDecide         Action = "decide"     // approve, decline or defer a partnership
-	ActionInteract       Action = "interact"   // record an interaction of the subject
-	ActionExpire         Action = "expire"     // record that a consent has expired
-	ActionLapse          Action = "lapse"      // record that a request has lapsed
-	ActionWarn           Action = "warn"       // record that the subject was warned
-	ActionNoteDeleted    Action = "deleted"    // record that data were deleted
-	ActionNoteAnonymised Action = "anonymised" // record that data were anonymised
-	ActionNoteReport     Action = "report"     // record that a report about the subject was made
-	ActionAppoint        Action = "appoint"    // appoint a guardian
-	ActionDismiss        Action = "dismiss"    // dismiss a guardian
-	ActionErase          Action = "erase"      // forget the subject
+	ActionGrant          Action = "grant"      // gives, modifies or renews a consent, or requests a partnership
+	ActionRevoke         Action = "revoke"     // ends a consent; called withdrawal if the subject or a guardian does it
+	ActionRefuse         Action = "refuse"     // records that the subject was asked and refused
+	ActionUpgrade        Action = "upgrade"    // the subject requests a partnership
+	ActionDegrade        Action = "degrade"    // the subject changes to TEMPORARY or ANONYMOUS, which allow less
+	ActionDecide         Action = "decide"     // an agent approves, declines or defers a requested partnership
+	ActionInteract       Action = "interact"   // records an interaction of the subject with the agent
+	ActionExpire         Action = "expire"     // records that a consent has expired
+	ActionLapse          Action = "lapse"      // records that nobody decided about a requested partnership in time
+	ActionWarn           Action = "warn"       // records that the subject was warned of an expiry
+	ActionNoteDeleted    Action = "deleted"    // records that data were deleted
+	ActionNoteAnonymised Action = "anonymised" // records that data were anonymised
+	ActionNoteReport     Action = "report"     // records that an access report about the subject was made
+	ActionAppoint        Action = "appoint"    // appoints a guardian
+	ActionDismiss        Action = "dismiss"    // dismisses a guardian
+	ActionErase          Action = "erase"      // ends all consents and destroys the subject's name and key
 )
 
-// Decision is the decision of the agent's side about a partnership.
+// Decision is an agent's answer to the request for a partnership.
 type Decision string
 
-// The decisions, by the names of the consent protocol.
+// The decisions have the names that the consent protocol gives them.
 const (
 	DecisionApprove Decision = "TASK_COMPLETE"
 	DecisionReject  Decision = "REJECT"
@@ -45,22 +45,22 @@ const (
 type Command struct {
 	Action     Action `json:"Do"`
 	Subject    string
-	Grantee    string // the grantee; "": AnyGrantee
-	Scope      string // the scope; "": AnyScope
+	Grantee    string // to whom the consent is given; "": AnyGrantee
+	Scope      string // what the consent is about; "": AnyScope
 	Stream     Stream // the new stream of ActionGrant and ActionDegrade
 	Categories []string
 	Purposes   []string
-	Duration   time.Duration `json:"For"` // how long a grant without a stream lasts; 0: it does not expire
+	Duration   time.Duration `json:"For"` // how long a consent without a stream lasts; 0: it does not expire
 	Decision   Decision
-	Guardian   string // the guardian whom ActionAppoint and ActionDismiss are about
+	Guardian   string // the guardian whom ActionAppoint or ActionDismiss names
 
 	Caller    Party  `json:"By"`
 	Interface string `json:"Via"`
 	Reason    string
 	Evidence  string
 
-	// RequestKey is a key that the caller chooses: a command that is repeated with the same key is carried out only
-	// once. "": there is none.
+	// RequestKey is a key that the caller chooses; "": none. If the command is sent again with the same key, it is carried
+	// out only once.
 	RequestKey string `json:"Request"`
 }
 
@@ -84,8 +84,8 @@ const (
 
 var scopePattern = regexp.MustCompile(`^(table|row|ctx):.`)
 
-// Check returns an error for a command that makes no sense in any state. Ids are data: they may have quotes, braces and
-// spaces.
+// Check returns an error if the command makes no sense whatever the state is. Ids may have any characters, such as
+// quotes, braces and spaces.
 func (c Command) Check() error {
 	k := c.Key()
 	for _, id := range []struct{ label, value string }{{"subject", k.Subject}, {"grantee", k.Grantee},

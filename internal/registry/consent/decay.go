@@ -2,14 +2,14 @@ package consent
 
 import "time"
 
-// DecayStage says how far the older data of a subject who has left a relationship have been anonymised.
+// DecayStage says how far a subject's older data are anonymised after the subject has changed to ANONYMOUS.
 type DecayStage string
 
-// The stages, by full days since DecayFrom.
+// The stages depend on the number of full days since DecayFrom.
 const (
-	DecayNone         DecayStage = ""             // there is no countdown
-	DecayContextKept  DecayStage = "kept"         // days 0 to 30: the context of the relationship is kept
-	DecayAggregated   DecayStage = "aggregated"   // days 31 to 60: behavioural data show in aggregates only
+	DecayNone         DecayStage = ""             // no countdown runs
+	DecayContextKept  DecayStage = "kept"         // days 0 to 30: the context of the relationship is still there
+	DecayAggregated   DecayStage = "aggregated"   // days 31 to 60: behavioural data appear in aggregates only
 	DecayUnidentified DecayStage = "unidentified" // days 61 to 89: identity markers are gone
 	DecayAnonymous    DecayStage = "anonymous"    // from day 90 on: the data are anonymous
 )
@@ -21,7 +21,7 @@ const (
 	AnonymousFrom    = 90
 )
 
-// DecayAfter returns the stage after a number of full days.
+// DecayAfter returns the stage that is reached after a number of full days.
 func DecayAfter(days int) DecayStage {
 	switch {
 	case days < AggregatedFrom:
@@ -35,7 +35,7 @@ func DecayAfter(days int) DecayStage {
 	}
 }
 
-// DecayDays returns the full days since DecayFrom; 0 without a countdown.
+// DecayDays returns the number of full days since DecayFrom, or 0 if no countdown runs.
 func (c Consent) DecayDays(at time.Time) int {
 	if c.DecayFrom.IsZero() || at.Before(c.DecayFrom) {
 		return 0
@@ -43,7 +43,7 @@ func (c Consent) DecayDays(at time.Time) int {
 	return int(at.Sub(c.DecayFrom) / day)
 }
 
-// DecayStageAt returns the stage of older data at a time.
+// DecayStageAt returns the stage that older data have reached at a time.
 func (c Consent) DecayStageAt(at time.Time) DecayStage {
 	switch {
 	case !c.DecayFrom.IsZero():
@@ -55,7 +55,7 @@ func (c Consent) DecayStageAt(at time.Time) DecayStage {
 	}
 }
 
-// stopDecay stores how far the data have decayed when a countdown stops: removed data stay removed.
+// stopDecay ends a countdown and stores how far it came, so that data that were hidden by it stay hidden.
 func (c *Consent) stopDecay(now time.Time) {
 	switch {
 	case !c.DecayFrom.IsZero():
@@ -66,8 +66,8 @@ func (c *Consent) stopDecay(now time.Time) {
 	c.DecayFrom = time.Time{}
 }
 
-// mergeCountdown merges a countdown into the present one, so that data have decayed as far as in either. It may hide
-// too much, but never too little.
+// mergeCountdown adds a stopped countdown to the stored one: the later date and the larger number of days apply. That
+// may hide too much, but never too little.
 func (c *Consent) mergeCountdown(before time.Time, days int) {
 	if before.After(c.DecayedBefore) {
 		c.DecayedBefore = before

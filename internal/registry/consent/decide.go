@@ -6,23 +6,25 @@ import (
 	"time"
 )
 
-// Situation is the state before a command, as far as the decision depends on it.
+// Situation is what [Decide] needs to know about the state before a command.
 type Situation struct {
-	Consent *Consent // the present consent; nil: nothing was recorded for the command's key
-	// the caller is a guardian of the subject; for ActionAppoint and ActionDismiss, the named guardian is one already
+	Consent *Consent // the consent with the command's key; nil: it has no record
+	// the caller is a guardian of the subject; for ActionAppoint and ActionDismiss: the person whom the command names is a
+	// guardian already
 	IsGuardian       bool
-	PartnershipAsker Party // the party that asked for the pending partnership
+	PartnershipAsker Party // who requested the partnership that is not decided yet
 }
 
-// Step is a record that a command makes.
+// Step is one of the records that a command makes.
 type Step struct {
 	Event      Event
 	Consent    Consent
-	RecordedBy Party // the party that makes the record: the system, for effects of time
+	RecordedBy Party // who makes the record; RoleSystem if only time has passed
 }
 
-// Decide returns the records that a command makes, in order; none if nothing has to change. ActionErase concerns all
-// consents of a subject: the registry calls Decide with ActionRevoke for each, and then records the erasure.
+// Decide returns the records that a command makes, in order. It returns none if nothing has to change. ActionErase ends
+// all consents of a subject: the registry calls Decide with ActionRevoke for each consent, and then records the
+// erasure.
 func Decide(s Settings, now time.Time, before Situation, command Command) ([]Step, error) {
 	if err := command.Check(); err != nil {
 		return nil, err
@@ -39,7 +41,7 @@ func Decide(s Settings, now time.Time, before Situation, command Command) ([]Ste
 	return d.steps, nil
 }
 
-// decision carries out a command in steps.
+// decision computes the steps of one command.
 type decision struct {
 	Settings
 	now              time.Time
@@ -47,7 +49,7 @@ type decision struct {
 	partnershipAsker Party
 	isGuardian       bool
 
-	hasRecord bool    // there is a record
+	hasRecord bool    // the consent has a record
 	current   Consent // the consent after the steps so far
 	steps     []Step
 }
@@ -60,7 +62,7 @@ func (d *decision) decide() error {
 	switch command.Action {
 	case ActionAppoint, ActionDismiss:
 		return d.changeGuardian()
-	case ActionNoteReport: // a report changes nothing, and does not record an expiry
+	case ActionNoteReport: // a report changes nothing, so it does not record an expiry either
 	case ActionDecide, ActionLapse:
 		d.recordExpiry()
 	case ActionExpire:
@@ -98,7 +100,7 @@ func (d *decision) decide() error {
 	}
 }
 
-// rolesByAction lists the roles for each action. Agents decide, and nothing else.
+// rolesByAction lists which roles may carry out each action. Agents may only decide about partnerships.
 var rolesByAction = map[Action][]Role{
 	ActionGrant:          {RoleSubject, RoleGuardian},
 	ActionRevoke:         {RoleSubject, RoleGuardian, RoleController, RoleSystem},
@@ -118,7 +120,7 @@ var rolesByAction = map[Action][]Role{
 	ActionErase:          {RoleSubject, RoleGuardian, RoleController, RoleSystem},
 }
 
-// CheckRole returns an error if the party may not make the change in any situation.
+// CheckRole returns an error if the caller's role may never carry out the action.
 func CheckRole(command Command) error {
 	roles, ok := rolesByAction[command.Action]
 	switch {
@@ -136,7 +138,7 @@ func CheckRole(command Command) error {
 	return nil
 }
 
-// checkParty returns an error if the party may not make the change.
+// checkParty returns an error if the caller may not carry out the action on this consent.
 func (d *decision) checkParty() error {
 	c := d.command
 	if err := CheckRole(c); err != nil {
@@ -148,7 +150,7 @@ func (d *decision) checkParty() error {
 	return nil
 }
 
-// addStep adds a record of the current consent.
+// addStep adds a step with the consent as it is now.
 func (d *decision) addStep(e Event) {
 	recordedBy := d.command.Caller
 	switch e {
@@ -162,12 +164,12 @@ func (d *decision) addStep(e Event) {
 	d.steps = append(d.steps, Step{e, clone(d.current), recordedBy})
 }
 
-// hasStream tells whether the command's key is one of a stream.
+// hasStream reports whether the command's key is that of a consent with a stream: any grantee, any scope.
 func (d *decision) hasStream() bool {
 	return d.current.Grantee == AnyGrantee && d.current.Scope == AnyScope
 }
 
-// startConsent starts or restarts a consent.
+// startConsent gives the consent now, and sets its expiry if the stream has one.
 func (d *decision) startConsent(s Stream, categories, purposes []string) {
 	d.current.State, d.current.Stream, d.current.Categories, d.current.Purposes = StateGiven, s, categories, purposes
 	d.current.GivenAt, d.current.ExpiresAt, d.current.WarnedAt = d.now, time.Time{}, time.Time{}
@@ -176,7 +178,7 @@ func (d *decision) startConsent(s Stream, categories, purposes []string) {
 	}
 }
 
-// endConsent ends the consent.
+// endConsent ends the consent at a time, with the given state.
 func (d *decision) endConsent(s State, at time.Time) {
 	if d.current.Stream != "" && (d.current.State == StateGiven || !d.current.VoidBefore.IsZero()) &&
 		at.After(d.current.VoidBefore) {

@@ -2,8 +2,8 @@ package consent
 
 import "time"
 
-// degrade changes to a stream that shows less, at once and without the other side. Categories of a partnership that
-// TEMPORARY does not have end; data of a consent that becomes ANONYMOUS begin to decay.
+// degrade changes to a stream that allows less, at once and without the agent's consent. Categories that TEMPORARY does
+// not allow end. If the consent becomes ANONYMOUS, a countdown begins after which the data are anonymous.
 func (d *decision) degrade() error {
 	command := d.command
 	switch {

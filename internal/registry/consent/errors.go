@@ -6,10 +6,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The errors of consent. Each wraps a *sqlstate.Error, and has the name by which HTTP, MCP and the command line show
-// it. Their texts name no person.
+// Each error of this package wraps a *sqlstate.Error. HTTP, MCP and the command line show its name. Its text names no
+// person.
 
-// Named is an error with a name that callers can test.
+// Named is an error with a name by which callers can recognise it.
 type Named interface {
 	error
 	Name() string
@@ -25,13 +25,13 @@ func newBaseError(code sqlstate.Code, format string, args []any) baseError {
 	return baseError{sqlstate.New(code, sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...))}
 }
 
-// NotFoundError is the error if there is no consent of this subject.
+// NotFoundError is the error that the subject has no such consent.
 type NotFoundError struct{ baseError }
 
-// Name implements Named.
+// Name returns the error's name, for [Named].
 func (*NotFoundError) Name() string { return "ConsentNotFoundError" }
 
-// ValidationError is the error for a change that is not possible in the present state, or that makes no sense.
+// ValidationError is the error that a change makes no sense, or is not possible in the present state.
 type ValidationError struct {
 	baseError
 
@@ -39,7 +39,7 @@ type ValidationError struct {
 	NotRequested bool
 }
 
-// Name implements Named.
+// Name returns the error's name, for [Named].
 func (*ValidationError) Name() string { return "ConsentValidationError" }
 
 func (e *ValidationError) hint(format string, args ...any) *ValidationError {
@@ -47,29 +47,29 @@ func (e *ValidationError) hint(format string, args ...any) *ValidationError {
 	return e
 }
 
-// ExpiredError is the error if the consent, or the request for a partnership, has expired.
+// ExpiredError is the error that the consent, or the request for a partnership, has expired.
 type ExpiredError struct{ baseError }
 
-// Name implements Named.
+// Name returns the error's name, for [Named].
 func (*ExpiredError) Name() string { return "ConsentExpiredError" }
 
-// ForbiddenError is the error if the party may not make the change.
+// ForbiddenError is the error that the caller may not make the change.
 type ForbiddenError struct{ baseError }
 
-// Name implements Named.
+// Name returns the error's name, for [Named].
 func (*ForbiddenError) Name() string { return "ConsentForbiddenError" }
 
-// ConflictError is the error if the key of a request was used before for another change.
+// ConflictError is the error that another change has already used the RequestKey.
 type ConflictError struct{ baseError }
 
-// Name implements Named.
+// Name returns the error's name, for [Named].
 func (*ConflictError) Name() string { return "ConsentConflictError" }
 
-// ClockError is the error if the database's clock is behind the last record, so that nobody knows how long a consent
-// would last.
+// ClockError is the error that the database's clock is behind the last record, so that the length of a new consent
+// would be uncertain.
 type ClockError struct{ baseError }
 
-// Name implements Named.
+// Name returns the error's name, for [Named].
 func (*ClockError) Name() string { return "ConsentClockError" }
 
 func newNotFoundError() *NotFoundError {
@@ -94,23 +94,23 @@ func newForbiddenError(role Role, format string, args ...any) *ForbiddenError {
 	return e
 }
 
-// NewNotFound returns the error of a store that finds no consent.
+// NewNotFound returns a [NotFoundError] for a store that finds no consent.
 func NewNotFound() error { return newNotFoundError() }
 
-// NewValidation returns the error for a request that no command can express.
+// NewValidation returns a [ValidationError] for a request that cannot be turned into a command.
 func NewValidation(format string, args ...any) error { return newValidationError(format, args...) }
 
-// NewExpired returns the error for a reader who finds an expired consent.
+// NewExpired returns an [ExpiredError] for a reader who finds an expired consent.
 func NewExpired(format string, args ...any) error { return newExpiredError(format, args...) }
 
-// NewConflict returns the error for a key that was used for another change.
+// NewConflict returns a [ConflictError].
 func NewConflict() error {
 	e := &ConflictError{newBaseError(sqlstate.ConsentConflict, "the request's key was used before, for another change", nil)}
 	e.sqlError = e.sqlError.WithHint("Make a new key for each change; send the same key again only to repeat the same change.")
 	return e
 }
 
-// NewClock returns the error of a store whose clock is behind its records.
+// NewClock returns a [ClockError].
 func NewClock() error {
 	e := &ClockError{newBaseError(sqlstate.ConsentClock,
 		"the database's clock is behind the last consent record: nothing is granted", nil)}

@@ -1,6 +1,6 @@
 package consent
 
-// recordExpiry records an expiry that has happened already.
+// recordExpiry adds a step if the consent has expired and no record says so yet.
 func (d *decision) recordExpiry() {
 	if d.current.State != StateGiven || d.current.IsActiveAt(d.now) {
 		return
@@ -9,7 +9,7 @@ func (d *decision) recordExpiry() {
 	d.addStep(EventExpired)
 }
 
-// expire executes ActionExpire.
+// expire executes ActionExpire: it records that the consent has expired.
 func (d *decision) expire() error {
 	switch {
 	case !d.hasRecord:
@@ -25,7 +25,7 @@ func (d *decision) expire() error {
 	return nil
 }
 
-// recordWarning executes ActionWarn: it records once for each expiry that the subject was warned.
+// recordWarning executes ActionWarn. It records only once for each expiry that the subject was warned.
 func (d *decision) recordWarning() error {
 	switch {
 	case !d.hasRecord:
@@ -42,7 +42,7 @@ func (d *decision) recordWarning() error {
 	return nil
 }
 
-// recordSweepOrReport records what was done with the data, or reported about them, without a change of the consent.
+// recordSweepOrReport records that data were deleted, anonymised or reported. The consent stays the same.
 func (d *decision) recordSweepOrReport() error {
 	if !d.hasRecord {
 		return newNotFoundError()
@@ -58,7 +58,7 @@ func (d *decision) recordSweepOrReport() error {
 	return nil
 }
 
-// changeGuardian appoints or dismisses a guardian, who acts for the subject until dismissed.
+// changeGuardian appoints or dismisses a guardian. A guardian acts for the subject until dismissed.
 func (d *decision) changeGuardian() error {
 	command := d.command
 	if command.Guardian == "" {

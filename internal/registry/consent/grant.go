@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// grant gives, modifies or renews a consent. Of the streams it gives TEMPORARY and ANONYMOUS; for PARTNERED it makes a
-// request.
+// grant gives, modifies or renews a consent. It gives the streams TEMPORARY and ANONYMOUS at once; for PARTNERED it
+// only requests a partnership.
 func (d *decision) grant() error {
 	command := d.command
 	switch {
@@ -50,8 +50,8 @@ func (d *decision) grant() error {
 	return nil
 }
 
-// grantWithoutStream gives a consent without a stream: to a grantee or for a scope, with purposes and categories of the
-// application's own.
+// grantWithoutStream gives a consent to one grantee or for one scope. The application defines its purposes and
+// categories.
 func (d *decision) grantWithoutStream() error {
 	command := d.command
 	if d.hasRecord && d.current.Stream != "" {
@@ -75,7 +75,7 @@ func (d *decision) grantWithoutStream() error {
 	return nil
 }
 
-// requestedPurposes returns the purposes of the command; if it names none, those of the present consent.
+// requestedPurposes returns the purposes of the command or, if it has none, those of the present consent.
 func (d *decision) requestedPurposes() []string {
 	if len(d.command.Purposes) == 0 && d.current.State == StateGiven {
 		return d.current.Purposes
@@ -90,7 +90,7 @@ func (d *decision) setExpiry(duration time.Duration) {
 	}
 }
 
-// renew moves the expiry forward. It changes nothing if the expiry has already been moved that far: two calls at the
+// renew sets the expiry to now plus duration. It adds no step if the expiry is that already, so that two calls at the
 // same time make one record.
 func (d *decision) renew(duration time.Duration) {
 	expiresAt := d.now.Add(duration)

@@ -1,8 +1,8 @@
 package consent
 
-// interact records an interaction of the subject. The first gives TEMPORARY, unless consent must be explicit; so does
-// one after an expiry, without reviving older data. A later one renews TEMPORARY. It never overrides a withdrawal or a
-// refusal.
+// interact records an interaction of the subject. The first interaction gives a TEMPORARY consent, unless the settings
+// require explicit consent. The first one after an expiry does so too, but the new consent does not cover older data.
+// Other interactions renew TEMPORARY. An interaction never overrides a withdrawal or a refusal.
 func (d *decision) interact() {
 	if !d.hasStream() || d.hasRecord && d.current.Stream == "" {
 		return

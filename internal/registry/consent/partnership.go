@@ -2,7 +2,7 @@ package consent
 
 import "time"
 
-// requestPartnership requests a partnership. The present consent stays active until the other side has decided.
+// requestPartnership requests a partnership. The present consent stays active until the agent's side has decided.
 func (d *decision) requestPartnership() error {
 	if !d.hasStream() {
 		return newValidationError("a partnership is with everybody and about everything").hint("Leave grantee and scope out.")
@@ -25,7 +25,7 @@ func (d *decision) requestPartnership() error {
 		if pathsCoverAll(categories, d.current.Categories) {
 			return newValidationError("the subject is %s already", StreamPartnered)
 		}
-		// a partnership with fewer categories needs no agreement
+		// The consent is already PARTNERED. Fewer categories need no agreement of the agent's side.
 		d.current.Categories = categories
 		d.addStep(EventModified)
 		return nil
@@ -39,7 +39,7 @@ func (d *decision) requestPartnership() error {
 	return nil
 }
 
-// decidePartnership records the decision of the agent's side.
+// decidePartnership executes ActionDecide: it records what the agent's side has decided.
 func (d *decision) decidePartnership() error {
 	command := d.command
 	switch {
@@ -78,7 +78,7 @@ func (d *decision) decidePartnership() error {
 	return nil
 }
 
-// closeRequest closes a request that nobody has answered in time.
+// closeRequest adds a step if the deadline of a request has passed without a decision.
 func (d *decision) closeRequest() {
 	if d.current.RequestedCategories == nil || d.current.IsPendingAt(d.now) {
 		return
@@ -90,7 +90,7 @@ func (d *decision) closeRequest() {
 	d.addStep(EventLapsed)
 }
 
-// lapse executes ActionLapse.
+// lapse executes ActionLapse: it records that nobody decided about a request in time.
 func (d *decision) lapse() error {
 	if !d.hasRecord {
 		return newNotFoundError()

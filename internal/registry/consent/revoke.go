@@ -1,7 +1,7 @@
 package consent
 
-// revoke ends a consent: the subject or a guardian withdraws it, or the controller or the system revokes it. It is
-// refused only if there is nothing to end; a second call changes nothing. It also withdraws a requested partnership.
+// revoke ends a consent: the subject or a guardian withdraws it, or the controller or the system revokes it. It fails
+// only if there is no record; a second call changes nothing. It also cancels a requested partnership.
 func (d *decision) revoke() error {
 	if !d.hasRecord {
 		return newNotFoundError()

@@ -3,11 +3,11 @@ package consent
 // State is the state of a consent, in the terms of the W3C's Data Privacy Vocabulary.
 type State string
 
-// The states. Only StateGiven is a ground for processing, and only until it expires.
+// Only StateGiven allows processing, and only until the consent expires.
 const (
-	StateRequested State = "requested" // the subject asked for a partnership and has no other consent
+	StateRequested State = "requested" // the subject has requested a partnership and has no other consent
 	StateGiven     State = "given"
-	// the subject refused, or the agent's side refused the partnership and there was no other consent
+	// the subject refused, or the agent's side declined the partnership and there was no other consent
 	StateRefused   State = "refused"
 	StateWithdrawn State = "withdrawn" // the subject or a guardian has withdrawn the consent
 	StateRevoked   State = "revoked"   // the controller has revoked the consent
@@ -17,7 +17,7 @@ const (
 // States are all states.
 var States = []State{StateRequested, StateGiven, StateRefused, StateWithdrawn, StateRevoked, StateExpired}
 
-// DPVTerm returns the term for the state in the vocabulary, https://w3id.org/dpv.
+// DPVTerm returns the vocabulary's term for the state, see https://w3id.org/dpv.
 func (s State) DPVTerm() string {
 	switch s {
 	case StateRequested:
@@ -37,29 +37,29 @@ func (s State) DPVTerm() string {
 	}
 }
 
-// Event says what a record records.
+// Event says what happened to a consent in a record.
 type Event string
 
 // The events.
 const (
 	EventGiven      Event = "given"
-	EventRenewed    Event = "renewed"    // the expiry was moved forward
+	EventRenewed    Event = "renewed"    // the expiry was moved to a later time
 	EventModified   Event = "modified"   // categories or purposes were changed
-	EventDegraded   Event = "degraded"   // changed to a stream that shows less
-	EventRefused    Event = "refused"    // the subject has refused
+	EventDegraded   Event = "degraded"   // the subject changed to a stream that allows less
+	EventRefused    Event = "refused"    // the subject was asked and refused
 	EventWithdrawn  Event = "withdrawn"  // the subject or a guardian has withdrawn the consent
 	EventRevoked    Event = "revoked"    // the controller has revoked the consent
-	EventExpired    Event = "expired"    // the consent ended by the clock
+	EventExpired    Event = "expired"    // the consent has expired
 	EventRequested  Event = "requested"  // the subject asked for a partnership
 	EventApproved   Event = "approved"   // the agent's side has approved the partnership: TASK_COMPLETE
 	EventRejected   Event = "rejected"   // the agent's side has declined the partnership: REJECT
 	EventDeferred   Event = "deferred"   // the agent's side has deferred the decision: DEFER
-	EventLapsed     Event = "lapsed"     // nobody has decided about the partnership in time
-	EventWarned     Event = "warned"     // the subject was warned of the expiry ahead
+	EventLapsed     Event = "lapsed"     // nobody decided about the partnership in time
+	EventWarned     Event = "warned"     // the subject was warned that the consent expires
 	EventDeleted    Event = "deleted"    // the data were deleted
 	EventAnonymised Event = "anonymised" // the data were anonymised
-	EventReported   Event = "reported"   // a report about the subject was made
+	EventReported   Event = "reported"   // an access report about the subject was made
 	EventAppointed  Event = "appointed"  // a guardian was appointed
 	EventDismissed  Event = "dismissed"  // a guardian was dismissed
-	EventErased     Event = "erased"     // the subject was erased
+	EventErased     Event = "erased"     // all consents were ended, and the subject's name and key destroyed
 )

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Stream is the kind of a relationship. A consent that a subject gives to one grantee has no stream.
+// Stream is the kind of relationship between the subject and the agents. A consent given to one grantee has no stream.
 type Stream string
 
 // The streams.
 const (
-	StreamTemporary Stream = "TEMPORARY" // a consent that expires unless it is renewed
-	StreamPartnered Stream = "PARTNERED" // a consent that does not expire, and needs an agreement of both sides
-	StreamAnonymous Stream = "ANONYMOUS" // a consent for statistics only, which does not expire
+	StreamTemporary Stream = "TEMPORARY" // a consent that expires unless an interaction renews it
+	StreamPartnered Stream = "PARTNERED" // a consent that does not expire and needs the agreement of both sides
+	StreamAnonymous Stream = "ANONYMOUS" // a consent to statistics only, which does not expire
 )
 
 // Streams are all streams.
@@ -26,8 +26,8 @@ const (
 	CategoryStatistical = "STATISTICAL"
 )
 
-// AllowedCategories returns the categories that a consent of the stream may list; it may also list categories below
-// them.
+// AllowedCategories returns the categories that a consent with this stream may list. It may also list categories below
+// these.
 func (s Stream) AllowedCategories() []string {
 	switch s {
 	case StreamTemporary:
@@ -43,7 +43,8 @@ func (s Stream) AllowedCategories() []string {
 
 func (s Stream) isKnown() bool { return slices.Contains(Streams, s) }
 
-// checkCategories returns the categories to record: the requested ones, or all categories of the stream.
+// checkCategories returns the requested categories, or all categories of the stream if none is requested. It returns an
+// error for a category that the stream does not allow.
 func (s Stream) checkCategories(requested []string) ([]string, error) {
 	if len(requested) == 0 {
 		return s.AllowedCategories(), nil

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// Counts returns the figures of a registry at this moment, by its clock.
+// Counts returns the numbers of consents and pending work now, by the database's clock.
 func (s *Sweeper) Counts(ctx context.Context) (metrics.ConsentCounts, error) {
 	out := metrics.ConsentCounts{Streams: map[string]int{}}
 	conn, err := s.connect(ctx)
@@ -43,7 +43,7 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.ConsentCounts, error) {
 	}); err != nil {
 		return out, databaseError("count consents", err)
 	}
-	// a consent expires at its time, whether or not a record says so yet
+	// A consent expires at its time, even if no record says so yet.
 	err = tx.QueryRow(ctx, `SELECT
 		(SELECT count(*)::int4 FROM pgconsent.consent_record WHERE event = 'approved'),
 		(SELECT count(*)::int4 FROM pgconsent.consent_record WHERE event = 'rejected'),
@@ -62,7 +62,7 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.ConsentCounts, error) {
 	return out, err
 }
 
-// removalLag returns how long the oldest change because of which rows must be removed has waited; 0: no change waits.
+// removalLag returns how many seconds ago the oldest change was made whose rows are not removed yet; 0: none waits.
 func removalLag(ctx context.Context, tx interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, now time.Time) (seconds float64, err error) {

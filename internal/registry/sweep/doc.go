@@ -1,11 +1,11 @@
-// Package sweep does what is due in a database at a time. It records expired consents and lapsed requests, and warns of
-// coming expiries. It deletes rows whose subject's consent has ended, anonymises decayed rows, and delivers messages to
-// users.
+// Package sweep does what is due in a database. It records expired consents and lapsed requests, and warns subjects
+// before an expiry. It deletes rows whose subject's consent has ended, anonymises decayed rows, and delivers messages
+// to users.
 //
-// Guarantee: only rows are removed that agents no longer see. What is deleted follows from the policy's lifecycles and
-// the registry at that moment. Writers of the registry wait meanwhile: a renewal comes either before, and saves the
-// rows, or after, and is a new consent. One sweeper runs at a time. An interrupted sweep leaves consistent data, and
-// the next sweep continues.
+// Guarantee: it removes only rows that agents no longer see. What it deletes follows from the policy's lifecycles and
+// the registry at that moment. Writers of the registry wait meanwhile: a renewal comes either before the deletion and
+// saves the rows, or after it and is a new consent. One sweeper runs at a time. An interrupted sweep leaves consistent
+// data, and the next sweep continues.
 //
-// Expiry and withdrawal do not depend on sweeps: they hide rows at once.
+// Rows are hidden as soon as a consent expires or is withdrawn: that does not depend on sweeps.
 package sweep

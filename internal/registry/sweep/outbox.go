@@ -20,30 +20,31 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry"
 )
 
-// Outbox delivers messages to users to a webhook: each at least once, also after a crash, and again with the same id
-// until the receiver answers with 2xx. Registry, URL and Secret are required.
+// Outbox sends messages to users to a webhook, at least once each. It repeats a message with the same id, also after a
+// crash, until the receiver answers with 2xx. Registry, URL and Secret are required.
 type Outbox struct {
 	Registry *registry.Registry
 	URL      string
-	Secret   []byte        // the key of the signature
+	Secret   []byte        // the key with which messages are signed
 	Timeout  time.Duration // how long one request may take; 0: 10 s
-	Log      *slog.Logger  // the log; nil: there is none
+	Log      *slog.Logger  // nil: nothing is logged
 
-	baseTransport http.RoundTripper // tests set it
+	baseTransport http.RoundTripper // tests replace it
 }
 
-// The headers of a message. The signature is "v1=" and the hexadecimal HMAC-SHA-256, under the secret, of the
-// timestamp, a dot and the body. A receiver that checks both knows the sender, and that it is no replay of an old
-// message.
+// These are the headers of a message. The signature is "v1=" and the hexadecimal HMAC-SHA-256, under Secret, of the
+// timestamp, a dot and the body. A receiver that checks timestamp and signature knows that pgconsent sent the message,
+// and that nobody repeats an old one.
 const (
 	HeaderID        = "Pgconsent-Id"
 	HeaderTimestamp = "Pgconsent-Timestamp"
 	HeaderSignature = "Pgconsent-Signature"
 )
 
-// Message is the body of a message. It says what has changed, and contains no personal data of the user.
+// Message is the body of a message: it says what has changed for which subject. Besides the subject's id it has no
+// personal data.
 type Message struct {
-	ID      string    `json:"id"`     // the id of the message, which stays the same if it is sent again
+	ID      string    `json:"id"`     // the id of the message; repetitions have the same id
 	Record  int64     `json:"record"` // the number of the record in the registry
 	Time    time.Time `json:"time"`   // the time of the record
 	Subject string    `json:"subject"`
@@ -57,7 +58,7 @@ type Message struct {
 	attempts int
 }
 
-// Sign returns the value of the signature header.
+// Sign returns the value of the header [HeaderSignature].
 func Sign(secret []byte, timestamp string, body []byte) string {
 	h := hmac.New(sha256.New, secret)
 	h.Write([]byte(timestamp + "."))
@@ -65,22 +66,22 @@ func Sign(secret []byte, timestamp string, body []byte) string {
 	return "v1=" + hex.EncodeToString(h.Sum(nil))
 }
 
-// A message is claimed for some time before it is sent. If the process dies, another process sends it after that time.
-// The wait doubles with each attempt. Messages are claimed one at a time: in a batch, the claims of the later ones
-// could run out while an earlier one is not answered.
+// A process claims a message for some time before it sends it. If the process dies, another one sends the message after
+// that time. The time doubles with each attempt. Messages are claimed one by one, because claims of a whole batch could
+// run out while the receiver does not answer the first message.
 const (
 	firstRetryDelay = 30 * time.Second
 	maxRetryDelay   = 6 * time.Hour
-	maxUnanswered   = 3 // after this many unanswered messages in a row, the other messages wait for the next delivery
+	maxUnanswered   = 3 // after this many unanswered messages in a row, Deliver leaves the others for its next call
 )
 
-// Reasons why a receiver has not answered a message.
+// These are reasons why a message has no answer.
 const (
 	noAnswerReason     = "no answer in time"
 	noConnectionReason = "no connection"
 )
 
-// retryDelay returns the time before a message is sent again, after a number of attempts.
+// retryDelay returns how long a message waits after this many attempts.
 func retryDelay(attempts int) time.Duration {
 	if attempts > 10 {
 		return maxRetryDelay
@@ -88,11 +89,11 @@ func retryDelay(attempts int) time.Duration {
 	return min(firstRetryDelay<<max(attempts-1, 0), maxRetryDelay)
 }
 
-// DeliveryCounts counts the messages of a call of Deliver.
+// DeliveryCounts counts the messages that one call of [Outbox.Deliver] has sent, and those that failed.
 type DeliveryCounts struct{ Sent, Failed int }
 
-// Deliver sends the due messages. Several processes may deliver at the same time: each sends different messages. An
-// error is one of the database.
+// Deliver sends the due messages. Several processes may call it at the same time; each sends different messages. It
+// returns an error only if the database fails.
 func (o *Outbox) Deliver(ctx context.Context) (DeliveryCounts, error) {
 	var out DeliveryCounts
 	c := o.Registry.Connect.Copy()
@@ -115,7 +116,7 @@ func (o *Outbox) Deliver(ctx context.Context) (DeliveryCounts, error) {
 		}
 		why := o.send(ctx, *m)
 		if ctx.Err() != nil {
-			return out, ctx.Err() // the message stays claimed, and is due again later
+			return out, ctx.Err() // the message stays claimed until its time is over, and is sent then
 		}
 		if why == noAnswerReason || why == noConnectionReason {
 			unansweredCount++
@@ -140,7 +141,7 @@ func (o *Outbox) Deliver(ctx context.Context) (DeliveryCounts, error) {
 	return out, ctx.Err()
 }
 
-// claimMessage claims a message, and sets when it is due again. The result is nil if none is due.
+// claimMessage claims a due message and sets when it is due again. It returns nil if no message is due.
 func (o *Outbox) claimMessage(ctx context.Context, conn *pgx.Conn) (*Message, error) {
 	var m Message
 	err := conn.QueryRow(ctx, `
@@ -164,7 +165,7 @@ func (o *Outbox) claimMessage(ctx context.Context, conn *pgx.Conn) (*Message, er
 
 func secondsText(d time.Duration) string { return fmt.Sprintf("%d seconds", int64(d/time.Second)) }
 
-// send posts one message, and returns why it did not arrive, without any part of the receiver's answer; "": it arrived.
+// send posts one message. It returns why the message did not arrive, without any part of the receiver's answer, or "".
 func (o *Outbox) send(ctx context.Context, m Message) string {
 	timeout := o.Timeout
 	if timeout == 0 {
@@ -206,8 +207,8 @@ func (o *Outbox) send(ctx context.Context, m Message) string {
 	return ""
 }
 
-// client returns an HTTP client that follows no redirects: they would send a signed message to an address that is not
-// configured.
+// client returns an HTTP client that follows no redirect. A redirect would send a signed message to an address that is
+// not configured.
 func (o *Outbox) client() *http.Client {
 	return &http.Client{Transport: o.baseTransport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse

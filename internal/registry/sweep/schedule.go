@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// RunEvery sweeps and delivers messages until ctx ends: once each period, and soon after a withdrawal. Several proxies
-// may call it for one database; one of them sweeps at a time. The function report is called after each sweep and each
-// delivery, one call at a time. A slow receiver of messages does not delay the sweeper.
+// RunEvery sweeps and delivers messages until ctx ends: in each period, and soon after a withdrawal. Several proxies
+// may call it for one database; only one of them sweeps at a time. It calls report after each sweep and each delivery,
+// one call at a time. A slow receiver of messages does not delay sweeps.
 func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox, report func(Report, DeliveryCounts,
 	error)) {
 	const look, patience = 10 * time.Second, 5 * time.Minute
@@ -23,7 +23,7 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 	}
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	sweepSignal := make(chan struct{}, 1) // a sweep may have queued messages
+	sweepSignal := make(chan struct{}, 1) // signals that a sweep may have queued messages
 	if o != nil {
 		wait.Go(func() {
 			for ctx.Err() == nil {
@@ -37,7 +37,7 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 			}
 		})
 	}
-	var pausedUntil time.Time // no sweep before this time, after a failure
+	var pausedUntil time.Time // after a failure, no sweep begins before this time
 	for ctx.Err() == nil {
 		var report Report
 		isDue, err := s.isDue(ctx, period)
@@ -59,8 +59,8 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 	}
 }
 
-// isDue tells whether the period is over, or rows wait for the sweeper. A last sweep in the future, or beyond the last
-// record, does not count.
+// isDue reports whether the period is over, or rows wait to be removed. If the last sweep is in the future or beyond
+// the last record, the period counts as over.
 func (s *Sweeper) isDue(ctx context.Context, period time.Duration) (bool, error) {
 	conn, err := s.connect(ctx)
 	if err != nil {

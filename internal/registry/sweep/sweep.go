@@ -17,26 +17,26 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Sweeper sweeps one database. The field Registry is required.
+// Sweeper sweeps one database. Only the field Registry is required.
 type Sweeper struct {
 	Registry  *registry.Registry
-	Log       *slog.Logger                     // the log; nil: there is none
-	BatchSize int                              // the number of rows that one transaction deletes or changes; 0: 1000
-	Progress  func(stage string, done, of int) // may be nil
+	Log       *slog.Logger                     // nil: nothing is logged
+	BatchSize int                              // how many rows one transaction deletes or changes; 0: 1000
+	Progress  func(stage string, done, of int) // is called to report progress; may be nil
 
-	betweenTransactions func() // tests set it; it is called between two transactions
+	betweenTransactions func() // tests set it; it runs between two transactions
 }
 
-// Report says what a sweep did, or would do.
+// Report says what a sweep did or, with DryRun, would do.
 type Report struct {
 	DryRun         bool           `json:"dry_run"`
-	SweepRunning   bool           `json:"busy"`     // another sweeper was running, so nothing was done
+	SweepRunning   bool           `json:"busy"`     // another sweeper was running, so this one did nothing
 	RecordedEvents map[string]int `json:"recorded"` // the number of records made, by event: expired, lapsed, warned
 	Tables         []Table        `json:"tables"`
 	Failures       []string       `json:"failures,omitempty"`
 }
 
-// Table counts what is removed from a table.
+// Table counts the rows that a sweep removes from one table.
 type Table struct {
 	Table      string `json:"table"`
 	Subjects   int    `json:"subjects"`
@@ -44,17 +44,17 @@ type Table struct {
 	Anonymised int64  `json:"anonymised"`
 }
 
-// lockKey is the key of the advisory lock of a database's sweeper.
+// lockKey is the key of the advisory lock that the running sweeper of a database holds.
 const lockKey = 7_203_361_906_117_000_001
 
-// dueRows is a number of rows of a subject that must be removed.
+// dueRows says how many rows of a subject in one table must be removed.
 type dueRows struct {
 	relation, subject, operation string
 	rows                         int64
 }
 
-// Run sweeps once. An error means that it could not begin; other problems are in Failures, and the next sweep tries
-// again.
+// Run sweeps once. It returns an error if the sweep could not begin or could not read the database. Other problems are
+// in Failures, and the next sweep tries again.
 func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	out := Report{DryRun: dryRun, RecordedEvents: map[string]int{}}
 	conn, err := s.connect(ctx)
@@ -74,7 +74,8 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 		out.SweepRunning = true
 		return out, nil
 	}
-	// A closed connection can hold the lock for a moment longer, and the next sweep would find it busy.
+	// The lock is released explicitly: the server may notice the end of a connection late, and the next sweep could not
+	// begin.
 	defer func() {
 		unlock, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
@@ -88,7 +89,7 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	if err := s.recordNotes(ctx, conn, &out); err != nil {
 		return out, err
 	}
-	// erasures after this moment are for the next sweep
+	// Erasures that come after this query are left for the next sweep.
 	var erased []string
 	if err := conn.QueryRow(ctx,
 		"SELECT COALESCE(pg_catalog.array_agg(e.subject || ' ' || e.erased_at::text), '{}') FROM "+
@@ -115,7 +116,7 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	return out, nil
 }
 
-// connect opens a separate connection: the advisory lock ends with it.
+// connect opens a separate connection, since the advisory lock belongs to its session.
 func (s *Sweeper) connect(ctx context.Context) (*pgx.Conn, error) {
 	c := s.Registry.Connect.Copy()
 	c.RuntimeParams["application_name"] = "pgconsent sweep"
@@ -138,8 +139,8 @@ func (s *Sweeper) progress(stage string, done, total int) {
 	}
 }
 
-// addFailure adds a failure to the report. A message of the database may quote a row, so only its code and its place
-// are reported.
+// addFailure adds a failure to the report. It reports only the code and the place of a database error, because its
+// message may quote a row.
 func (s *Sweeper) addFailure(out *Report, action string, err error) {
 	text := action + ": " + err.Error()
 	var pgErr *pgconn.PgError
@@ -160,7 +161,7 @@ func (s *Sweeper) addFailure(out *Report, action string, err error) {
 var eventNames = map[consent.Action]string{consent.ActionExpire: "expired", consent.ActionLapse: "lapsed",
 	consent.ActionWarn: "warned"}
 
-// recordExpiries records what time alone has done.
+// recordExpiries records what time alone has caused: expiries, lapsed requests and warnings.
 func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 	const page = 500
 	recordedCount, stuckKeys := 0, map[consent.Key]bool{}
@@ -178,7 +179,7 @@ func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 			_, err := s.Registry.Execute(ctx, command)
 			var validationErr *consent.ValidationError
 			switch {
-			case errors.As(err, &validationErr): // another process has recorded it
+			case errors.As(err, &validationErr): // another process has recorded it already
 				stuckKeys[command.Key()] = true
 			case err != nil:
 				stuckKeys[command.Key()] = true
@@ -199,7 +200,7 @@ func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 	}
 }
 
-// recordNotes records in the registry what was done with subjects' data.
+// recordNotes records in the registry that rows of subjects were deleted or anonymised, as notes of sweeps say.
 func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	signer, err := s.Registry.NoteSigner(ctx)
 	if err != nil {
@@ -230,7 +231,7 @@ func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) 
 		if n.what == "anonymised" {
 			command.Action = consent.ActionNoteAnonymised
 		}
-		// an erased subject has no records to which the note could be added
+		// An erased subject is unknown to the registry, so the note cannot be recorded.
 		var notFound *consent.NotFoundError
 		if _, err := s.Registry.Execute(ctx, command); err != nil && !errors.As(err, &notFound) {
 			s.addFailure(out, "record that data were "+n.what, err)
@@ -244,10 +245,10 @@ func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) 
 	return nil
 }
 
-// findDueRows returns the due rows; none if the policy has no lifecycles.
+// findDueRows returns which rows are due, or none if the policy has no lifecycles.
 //
-// With withDerivedRows, the list includes rows that are removed because they were made from such rows, each with
-// the first subject with whom it goes.
+// With withDerivedRows, the list includes rows that must be removed because they were made from due rows. Each is
+// counted for the first subject because of whom it is removed.
 func (s *Sweeper) findDueRows(ctx context.Context, conn *pgx.Conn, withDerivedRows bool) ([]dueRows, error) {
 	var exists, derived bool
 	if err := conn.QueryRow(ctx,
@@ -279,7 +280,8 @@ func (s *Sweeper) findDueRows(ctx context.Context, conn *pgx.Conn, withDerivedRo
 	return out, nil
 }
 
-// sweepRows deletes and changes the due rows subject by subject, so that all rows of a withdrawal are removed together.
+// sweepRows removes the due rows subject by subject, so that all rows of a withdrawal are removed at about the same
+// time.
 func (s *Sweeper) sweepRows(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	list, err := s.findDueRows(ctx, conn, false)
 	if err != nil {
@@ -308,14 +310,14 @@ func (s *Sweeper) sweepRows(ctx context.Context, conn *pgx.Conn, out *Report) er
 	return nil
 }
 
-// sweepSubject sweeps one table for one subject, in transactions of limited size. The notes about it get the code.
+// sweepSubject sweeps one table for one subject, in transactions of limited size. Its notes get the code.
 func (s *Sweeper) sweepSubject(ctx context.Context, conn *pgx.Conn, d dueRows, code string, expected int64,
 	t tableCounts) error {
 	batch := s.BatchSize
 	if batch <= 0 {
 		batch = 1000
 	}
-	const maxDerivedOnly = 3 // the number of transactions in a row that may remove derived rows only
+	const maxDerivedOnly = 3 // how many transactions in a row may remove only derived rows
 	if _, err := conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.sweep', $1, false)", code); err != nil {
 		return err
 	}
@@ -347,23 +349,23 @@ func (s *Sweeper) sweepSubject(ctx context.Context, conn *pgx.Conn, d dueRows, c
 		if s.betweenTransactions != nil {
 			s.betweenTransactions()
 		}
-		// a few rows may be added meanwhile; if a trigger restores rows, this would never end
+		// Others may add a few rows meanwhile. But if a trigger restores rows, the loop would never end.
 		if sweptRows > 2*expected+int64(batch) {
 			return errors.New("rows stay unchanged: a trigger of the table may undo the changes")
 		}
 	}
 }
 
-// tableCounts counts removed rows by table.
+// tableCounts counts the removed rows, by table.
 type tableCounts map[string]*tableCount
 
 type tableCount struct {
 	Table
-	lastSubject string // the last counted subject; subjects come in order
+	lastSubject string // the subject counted last; rows come sorted by subject
 }
 
-// addRows adds a number of rows of a subject. Rows that stay do not count if they are listed only because other rows
-// are made from them.
+// addRows counts rows of a subject. Rows with the operation "derived" are not removed themselves, only rows made from
+// them, so they do not count.
 func (t tableCounts) addRows(relation, subject, operation string, number int64) {
 	if operation == "derived" || number == 0 {
 		return
@@ -429,7 +431,8 @@ func (s *Sweeper) countDueRows(ctx context.Context, conn *pgx.Conn, out *Report)
 	return nil
 }
 
-// databaseError returns the error for a failure of the database, without anything that it quotes.
+// databaseError returns the error for callers after a failure of the database, without anything that its message
+// quotes.
 func databaseError(action string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {

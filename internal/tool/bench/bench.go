@@ -1,8 +1,9 @@
 // Package bench measures a statement that reads, over several connections to a database: transactions per second and
 // latencies.
 //
-// Figures of one machine say little by themselves, so the targets alternate. In each round each target runs once for
-// each protocol, and ratios are formed within a round. Results are medians of the rounds.
+// The speed of one machine says little by itself, so several targets are compared, such as PostgreSQL itself and the
+// proxy. In each round each target runs once for each protocol, and ratios are formed within a round. Results are
+// medians of the rounds.
 //
 // Guarantee: every connection begins with default_transaction_read_only, and the statement runs outside of an explicit
 // transaction. So the server refuses a statement that writes.
@@ -24,9 +25,9 @@ type Protocol string
 
 // The protocols.
 const (
-	Simple   Protocol = "simple"   // a Query with the values in its text
-	Extended Protocol = "extended" // Parse, Bind and Execute of a statement without a name, each time
-	Prepared Protocol = "prepared" // Bind and Execute of a statement that was prepared once
+	Simple   Protocol = "simple"   // a Query message with the values in the statement's text
+	Extended Protocol = "extended" // each execution sends Parse, Bind and Execute, with an unnamed prepared statement
+	Prepared Protocol = "prepared" // each execution sends Bind and Execute for a statement that was prepared once
 )
 
 // Target is a connection to measure: to the database itself, or through the proxy.
@@ -35,15 +36,14 @@ type Target struct {
 	Connect *pgconn.Config
 }
 
-// Statement is the statement to measure. Texts[i] has the values of Values[i] as literals.
+// Statement is the statement to measure. Texts[i] is Text with the values of Values[i] written as literals.
 type Statement struct {
 	Text   string     // text with parameters, for Extended and Prepared
 	Texts  []string   // texts with literals, for Simple, which are sent one after the other
-	Values [][][]byte // the values of Text's parameters, one set for each execution in turn; empty: it has none
+	Values [][][]byte // the values of Text's parameters, one set for each execution in turn; empty: Text has no parameters
 }
 
-// Plan says what to measure. Every field but Report is required. The first target is the one with which others are
-// compared.
+// Plan says what to measure. All fields but ReportStep are required. The other targets are compared with the first one.
 type Plan struct {
 	Targets    []Target
 	Protocols  []Protocol
@@ -54,7 +54,7 @@ type Plan struct {
 	ReportStep func(RoundStep) // called before each target of a round; nil: nothing is reported
 }
 
-// RoundStep is a target's part of a round that begins.
+// RoundStep says which target is measured next: [Plan.ReportStep] gets it.
 type RoundStep struct {
 	Number, Total int
 	Round         int
@@ -62,23 +62,23 @@ type RoundStep struct {
 	Target        string
 }
 
-// RoundResult is the result of a target in one round.
+// RoundResult is what one round measured for one target.
 type RoundResult struct {
 	TPS      float64 // transactions per second
 	P50, P99 time.Duration
 }
 
-// Result is the median of the rounds of a target with a protocol.
+// Result has the medians over all rounds for one target and one protocol.
 type Result struct {
 	Protocol Protocol
 	Target   string
 	RoundResult
-	Ratio                     float64       // ratio of TPS to that of the first target in the same round
-	LowestRatio, HighestRatio float64       // the smallest and the largest such ratio
+	Ratio                     float64       // the median of TPS divided by the TPS of the first target in the same round
+	LowestRatio, HighestRatio float64       // the smallest and the largest of these ratios
 	Rounds                    []RoundResult // the results, one for each round
 }
 
-// Run measures. An error names the target and the protocol that failed.
+// Run measures every target of the plan. An error names the target and the protocol that failed.
 func Run(ctx context.Context, p Plan) ([]Result, error) {
 	type key struct {
 		protocol Protocol
@@ -111,7 +111,7 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 	return out, nil
 }
 
-// newResult forms the medians of the rounds, and ratios to the rounds of the first target.
+// newResult computes the medians of the rounds, and the ratios to the rounds of the first target (baseline).
 func newResult(protocol Protocol, target string, rounds, baseline []RoundResult) Result {
 	r := Result{Protocol: protocol, Target: target, Rounds: rounds}
 	var tps, p50, p99, ratios []float64
@@ -131,7 +131,7 @@ func median(values []float64) float64 {
 	return (s[(n-1)/2] + s[n/2]) / 2
 }
 
-// quantile returns the smallest duration that a part q of all does not exceed. The durations are sorted.
+// quantile returns the smallest duration that is at least as long as a part q (0 to 1) of all durations.
 func quantile(sortedTimes []time.Duration, q float64) time.Duration {
 	return sortedTimes[max(0, int(math.Ceil(q*float64(len(sortedTimes))))-1)]
 }
@@ -139,13 +139,15 @@ func quantile(sortedTimes []time.Duration, q float64) time.Duration {
 // errNoTransactions is the error of a round in which no transaction was finished.
 var errNoTransactions = errors.New("no transaction was finished in time: give it more --time, or a shorter query")
 
-// warmUp is the first part of a round, whose transactions are not counted: servers make plans, and caches fill.
+// warmUp returns how long the first part of a round lasts, whose transactions are not counted: servers plan and caches
+// fill.
 func (p Plan) warmUp() time.Duration { return min(p.RoundTime/4, time.Second) }
 
 // RoundDuration returns how long a round lasts for one target, without logins.
 func (p Plan) RoundDuration() time.Duration { return p.warmUp() + p.RoundTime }
 
-// runRound lets a target run as fast as it can. Logins and preparations come before the time is taken.
+// runRound measures one target for one round. Its clients have logged in and prepared the statement before the time
+// starts.
 func (p Plan) runRound(ctx context.Context, w Target, protocol Protocol) (RoundResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -164,7 +166,7 @@ func (p Plan) runRound(ctx context.Context, w Target, protocol Protocol) (RoundR
 		go func() {
 			err := c.run(ctx, startedAt, startedAt.Add(p.RoundTime))
 			if err != nil {
-				cancel() // the others need not go on
+				cancel() // the other clients need not go on
 			}
 			failures <- err
 		}()

@@ -19,7 +19,7 @@ type benchClient struct {
 
 const preparedName = "pgconsent_bench"
 
-// ConnectTo opens a connection on which nothing can be written.
+// ConnectTo opens a connection whose transactions are read-only by default.
 func ConnectTo(ctx context.Context, config *pgconn.Config) (*pgconn.PgConn, error) {
 	c := config.Copy()
 	c.RuntimeParams = maps.Clone(c.RuntimeParams)
@@ -57,7 +57,7 @@ func (c *benchClient) close() {
 	_ = c.conn.Close(ctx)
 }
 
-// run sends the statement until a time, and counts transactions that end after countFrom.
+// run sends the statement until the time until, and counts transactions that end after countFrom.
 func (c *benchClient) run(ctx context.Context, countFrom, until time.Time) error {
 	for now := time.Now(); now.Before(until); {
 		if err := c.runOnce(ctx); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// maxKeys is the number of keys by which rows are looked up, and so the number of different texts.
+// maxKeys is how many keys are used at most, and so how many different texts the statement has.
 const maxKeys = 100
 
 // Errors of [PrimaryKeyStatement].
@@ -21,8 +21,8 @@ var (
 )
 
 // PrimaryKeyStatement returns a statement that looks up one row of a table by its primary key, for keys of rows that
-// the agent sees. It reads the columns that the agent has, so that all ways read the same ones. The table is named as
-// in SQL; owner and agent are connections of these.
+// the agent sees. The statement reads only columns that the agent sees, so that the owner's connection and the agent's
+// read the same ones. The table is named as in SQL.
 func PrimaryKeyStatement(ctx context.Context, owner, agent *pgconn.PgConn, table string) (Statement, error) {
 	keys, name, err := primaryKey(ctx, owner, table)
 	if err != nil {
@@ -90,7 +90,7 @@ func primaryKey(ctx context.Context, owner *pgconn.PgConn, table string) (keys [
 
 func quoteIdent(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// quoteLiteral is a value as a literal. It has no backslash outside an escape string, whatever the settings are.
+// quoteLiteral returns a value as an SQL literal that is right whatever standard_conforming_strings is.
 func quoteLiteral(value []byte) string {
 	text := strings.ReplaceAll(string(value), "'", "''")
 	if strings.Contains(text, `\`) {

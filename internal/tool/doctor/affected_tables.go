@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// UnsafeTables is the error of [CheckServing] where every unsafe finding is about certain tables: the rest of the
-// database is safe.
+// UnsafeTables is the error of [CheckServing] if every unsafe finding is about certain tables. The rest of the database
+// is safe to serve.
 type UnsafeTables struct {
 	Relations []uint32 // OIDs of the tables
 	Cause     error
@@ -20,10 +20,11 @@ type UnsafeTables struct {
 
 func (e *UnsafeTables) Error() string { return e.Cause.Error() }
 
-// Unwrap returns the error of [UnsafeError].
+// Unwrap returns the error that [UnsafeError] made of the findings.
 func (e *UnsafeTables) Unwrap() error { return e.Cause }
 
-// findingsWithTable is like findingsOfQuery, for a query that also returns the OID of the table that a row is about.
+// findingsWithTable is like findingsOfQuery, for a query whose second column is the OID of the table that a row is
+// about.
 func (x *examination) findingsWithTable(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
 	rows, err := x.conn.Query(ctx, sql, args...)
 	if err != nil {
@@ -43,7 +44,7 @@ func (x *examination) findingsWithTable(ctx context.Context, f Finding, sql stri
 	return found, err
 }
 
-// affectedTables returns the tables that unsafe findings are about; none where a finding is about more than tables.
+// affectedTables returns the tables that unsafe findings are about, or none if such a finding is not about tables only.
 func (x *examination) affectedTables(found []Finding) []uint32 {
 	var out []uint32
 	for _, f := range found {
@@ -59,8 +60,8 @@ func (x *examination) affectedTables(found []Finding) []uint32 {
 	return out
 }
 
-// tableOfDrift returns the table of the policy that a line of drift is about. The line names one of its policies,
-// columns or triggers, or a view of pgconsent's over it. The result is 0 if there is none, or there are several.
+// tableOfDrift returns the OID of the policy's table that a line of drift is about. Such a line names a policy, column
+// or trigger of the table, or one of pgconsent's views over it. tableOfDrift returns 0 if no table fits, or several.
 func (x *examination) tableOfDrift(drift string) uint32 {
 	line := drift
 	for _, suffix := range []string{" is gone", " is changed", " is new"} {

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/builtin"
 )
 
-// checkBuiltin finds objects in pg_catalog that are not PostgreSQL's own and that pgconsent's functions would call.
+// checkBuiltin finds objects that somebody has added to pg_catalog and that pgconsent's functions would call.
 func checkBuiltin(ctx context.Context, x *examination) ([]Finding, error) {
 	names, err := builtin.ReadPlantedObjects(ctx, x.conn)
 	if err != nil || len(names) == 0 {
@@ -18,7 +18,7 @@ func checkBuiltin(ctx context.Context, x *examination) ([]Finding, error) {
 			"database of the same version. Then run pgconsent migrate, and ask who has done it."}}, nil
 }
 
-// checkLeakproof finds functions that PostgreSQL runs on rows before it evaluates row policies, since somebody has
+// checkLeakproof finds functions that PostgreSQL runs on rows before it evaluates row policies, because somebody has
 // marked them LEAKPROOF.
 func checkLeakproof(ctx context.Context, x *examination) ([]Finding, error) {
 	extensions, err := x.knownExtensions(ctx)

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// canaryShapes are statements with an expression that fails on the canary table's hidden row, or because of it. The
-// expression is in each position where the planner might evaluate it too early; %s is the canary table.
+// canaryShapes are statements with an expression that fails if PostgreSQL evaluates it on the canary table's hidden
+// row. Each has the expression at another place where the planner might evaluate it too early. %s is the canary table.
 var canaryShapes = []string{
 	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) (b.id " +
@@ -33,8 +33,8 @@ var canaryShapes = []string{
 	"SELECT c.id FROM %s AS c, LATERAL (SELECT c.secret::pg_catalog.int4 AS n) AS x WHERE x.n OPERATOR(pg_catalog.=) 7",
 	"SELECT (SELECT c.id FROM %s AS c WHERE c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
 	"SELECT DISTINCT ON (secret::pg_catalog.int4) id FROM %s",
-	// Both comparisons are leak-proof. The second operand of the last one fails when a row reaches it: only the hidden
-	// row passes the first comparison. No index has these columns.
+	// Both comparisons are leak-proof. The second operand of the last one divides by zero if a row reaches it, and only
+	// the hidden row passes the first comparison. No index has these columns.
 	"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM %s WHERE secret OPERATOR(pg_catalog.=) 'a hidden row' AND consent " +
 		"OPERATOR(pg_catalog.=) (SELECT (1 OPERATOR(pg_catalog./) (g OPERATOR(pg_catalog.-) g))::pg_catalog.text " +
 		"FROM pg_catalog.generate_series(1, 1) AS g))",
@@ -42,8 +42,8 @@ var canaryShapes = []string{
 		"OPERATOR(pg_catalog.=) 1",
 }
 
-// signedCanaryShapes are such statements for the signed path: an expression that would fail on the hidden row is
-// computed only for rows that passed the rule.
+// signedCanaryShapes are such statements for the signed path: PostgreSQL must compute the expression that fails on the
+// hidden row only for rows that passed the rule.
 var signedCanaryShapes = []string{
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''",
 	"SELECT c.id FROM (SELECT * FROM %s AS c WHERE c.secret OPERATOR(pg_catalog.<>) '' OFFSET 0) AS c WHERE " +
@@ -52,10 +52,10 @@ var signedCanaryShapes = []string{
 		"GROUP BY c.secret::pg_catalog.int4 ORDER BY c.secret::pg_catalog.int4 LIMIT 1",
 }
 
-// canaryPlans are settings that make the planner choose other plans.
+// canaryPlans are settings that runCanary turns off, so that the planner chooses other plans; "" changes none.
 var canaryPlans = []string{"", "enable_seqscan", "enable_nestloop", "enable_hashjoin, enable_mergejoin", "enable_hashagg"}
 
-// checkRowSecurityPath tests the canary under row security: no statement fails, and only the first row shows.
+// checkRowSecurityPath reads the canary table under row security: no statement may fail, and each must return the id 1.
 func (p *probe) checkRowSecurityPath(ctx context.Context) ([]Finding, error) {
 	finding := func(message string) Finding {
 		return Finding{"row_security_path", SeverityUnsafe, "row security does not hold on this server as it should: " +
@@ -79,8 +79,8 @@ func (p *probe) checkRowSecurityPath(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// checkSignedPath tests the canary's signed view: without a signature it raises its error before anything else is
-// evaluated, with one its first row shows.
+// checkSignedPath reads the canary's signed view. Without a signature the view must raise an error before PostgreSQL
+// evaluates anything else; with a signature each statement must return the id 1.
 func (p *probe) checkSignedPath(ctx context.Context) ([]Finding, error) {
 	if !p.Plan.HasSignedViews() {
 		return nil, nil
@@ -132,7 +132,7 @@ func (p *probe) checkSignedPath(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// eachSetting runs a statement for each setting of a plan.
+// eachSetting runs the statement planSettings once for each setting that the plan names; %s is the setting.
 func (p *probe) eachSetting(ctx context.Context, plan, planSettings string) error {
 	for _, setting := range strings.Split(plan, ", ") {
 		if setting == "" {

@@ -2,7 +2,7 @@ package doctor
 
 import "context"
 
-// checkDDL says that the proxy notices DDL only by polling, where that is so.
+// checkDDL warns if the event triggers are missing or disabled, so that the proxy notices DDL only by polling.
 func checkDDL(ctx context.Context, x *examination) ([]Finding, error) {
 	var n int
 	err := x.conn.QueryRow(ctx, `SELECT pg_catalog.count(*) FROM pg_catalog.pg_event_trigger AS t

@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// checkDirectLogins finds logins that are no owners of the configuration and read protected tables on the server
-// itself, past the proxy. Row security lets them read every row, as before pgconsent. Such a login may be an agent
-// whose DSN was not changed.
+// checkDirectLogins finds logins that are not among the configured owners and may read protected tables on the server
+// directly, not through the proxy. Row security lets them read every row, as before pgconsent. Such a login may be an
+// agent whose DSN was not changed.
 func checkDirectLogins(ctx context.Context, x *examination) ([]Finding, error) {
 	if x.Owners == nil {
 		return nil, nil

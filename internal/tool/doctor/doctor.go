@@ -1,10 +1,9 @@
 // Package doctor checks whether a database can enforce a policy.
 //
 // Each [Finding] of severity [SeverityUnsafe] names a state in which an agent could read rows that the policy hides;
-// pgconsent does not serve such a database. A check that fails counts as unsafe. [RunChecks] reads only catalogs, and
-// changes nothing; [RunProbes] logs in as the agent role and tests.
-//
-// [CheckLogins] tests whether the server asks the clients that are relayed to it for a password.
+// pgconsent does not serve agents from such a database. A check that fails counts as unsafe. [RunChecks] reads only
+// catalogs, and changes nothing. [RunProbes] logs in as the agent role and tries what PostgreSQL must refuse.
+// [CheckLogins] tests whether PostgreSQL asks for a password when the proxy relays an owner's login.
 //
 // Not checked: what a superuser does on purpose, and the server's files.
 package doctor
@@ -32,17 +31,18 @@ type Severity string
 const (
 	SeverityUnsafe       Severity = "unsafe"         // agents are not served
 	SeverityUnknown      Severity = "unknown"        // the check failed, so it may be unsafe: agents are not served
-	SeverityNoSignedPath Severity = "no_signed_path" // agents are served, on the row security path only
-	SeverityWarning      Severity = "warning"        // the policy is enforced, something else may be wrong
-	SeverityHardening    Severity = "hardening"      // a superuser can limit what a failed enforcement layer would show
+	SeverityNoSignedPath Severity = "no_signed_path" // agents are served; all statements take the row security path
+	SeverityWarning      Severity = "warning"        // the policy is enforced, but something else may be wrong
+	SeverityHardening    Severity = "hardening"      // a superuser can limit the damage if an enforcement layer fails
 	SeverityAdvice       Severity = "advice"         // nothing is wrong, but something could be faster
 	SeverityOK           Severity = "ok"             // nothing is wrong
 )
 
-// SignedPathProbe is the ID of the finding about the signed path: without it statements read under row security.
+// SignedPathProbe is the ID of the finding about the signed path. If that probe fails, statements read under row
+// security.
 const SignedPathProbe = "signed_path"
 
-// Finding is a result of a check.
+// Finding is what a check found.
 type Finding struct {
 	ID       string   `json:"id"`
 	Severity Severity `json:"severity"`
@@ -59,9 +59,9 @@ type Target struct {
 	Snapshot *catalog.Snapshot
 	Plan     *rls.Plan // the plan of the configured policy
 
-	Owners []string // logins that pass through the proxy unchanged; nil: other logins are not looked at
+	Owners []string // logins that the proxy relays unchanged; nil: the check of other logins is left out
 
-	PassedProbes map[string]bool // probes, by ID, that have passed already and are left out
+	PassedProbes map[string]bool // IDs of probes that have passed already: RunProbes leaves them out
 	ProbeTime    time.Duration   // how long each statement of [RunProbes] may take; 0: 30 s
 
 	forRunningProxy bool // true while [CheckServing] repeats the checks for a running proxy
@@ -72,10 +72,10 @@ type examination struct {
 	Target
 	conn          *pgx.Conn
 	roles         map[string]roleAttributes
-	findingTables map[Finding][]uint32 // the tables that findings are about, where that is known
+	findingTables map[Finding][]uint32 // the tables that findings are about, if known
 }
 
-// databaseCheck is one check. run returns what is wrong; no finding means that okText is true.
+// databaseCheck is one check. If run returns no finding, okText is reported.
 type databaseCheck struct {
 	id     string
 	okText string
@@ -106,8 +106,8 @@ var checks = []databaseCheck{
 	{"hardened_plan", "no table of the policy needs hardened plans", checkHardenedPlans},
 }
 
-// RunChecks runs every check on a connection of the control role, the owner or a superuser. It returns an error only
-// where the connection breaks.
+// RunChecks runs every check on a connection of the control role, the owner or a superuser. It returns an error only if
+// the connection breaks.
 func RunChecks(ctx context.Context, conn *pgx.Conn, s Target) ([]Finding, error) {
 	return (&examination{Target: s.withDefaultRoles(), conn: conn, findingTables: map[Finding][]uint32{}}).examine(ctx)
 }
@@ -161,8 +161,8 @@ func UnsafeError(found []Finding) error {
 		WithHint("pgconsent doctor shows every finding.")
 }
 
-// CheckServing makes the checks of RunChecks for a running proxy, which repeats them. It returns an error unless the
-// database is safe, an [UnsafeTables] error if all but some tables are. It leaves out checks that would read large
+// CheckServing repeats the checks of [RunChecks] for a running proxy. It returns nil if the database is safe, and an
+// [UnsafeTables] error if the unsafe findings are about certain tables only. It leaves out checks that would read large
 // tables.
 func CheckServing(ctx context.Context, conn *pgx.Conn, s Target) error {
 	s.forRunningProxy = true
@@ -178,7 +178,7 @@ func CheckServing(ctx context.Context, conn *pgx.Conn, s Target) error {
 	return err
 }
 
-// queryStrings runs a query whose rows are one text each.
+// queryStrings runs a query that returns one text column, and returns its rows.
 func (x *examination) queryStrings(ctx context.Context, sql string, args ...any) ([]string, error) {
 	rows, err := x.conn.Query(ctx, sql, args...)
 	if err != nil {
@@ -201,7 +201,7 @@ func (x *examination) findingsOfQuery(ctx context.Context, f Finding, sql string
 	return found, nil
 }
 
-// collectFindings collects the findings of several queries.
+// collectFindings runs several queries and returns all their findings.
 func collectFindings(queries ...func() ([]Finding, error)) ([]Finding, error) {
 	var found []Finding
 	for _, q := range queries {

@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkHardenedPlans names the tables for which PostgreSQL may run functions of other roles, while it plans to read
-// them or compares their values. Such a function might tell about hidden rows, so statements that read the table take
-// the row security path with a hardened plan. That is safe, but slow where a search needs an index.
+// checkHardenedPlans names the tables for which PostgreSQL may run functions of other roles while it plans a read or
+// compares values. Such a function might reveal hidden rows, so statements that read the table take the row security
+// path with a hardened plan. That is safe, but slow if a search needs an index.
 func checkHardenedPlans(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	for _, table := range x.Policy.Tables() {
@@ -26,7 +26,7 @@ func checkHardenedPlans(_ context.Context, x *examination) ([]Finding, error) {
 	return found, nil
 }
 
-// hardenedFinding is the finding about one such table.
+// hardenedFinding returns the finding about a table with hardened plans.
 func hardenedFinding(r *catalog.Relation, source string) Finding {
 	return Finding{"hardened_plan", SeverityAdvice,
 		fmt.Sprintf("statements about %s get hardened plans and take no signed path, since a function may run there "+

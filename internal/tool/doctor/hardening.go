@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// publicFunctions are functions that PostgreSQL grants to PUBLIC and that only a superuser can revoke. The rewriter
-// refuses them all; revoking them matters if the rewriter fails.
+// publicFunctions are functions that PostgreSQL grants to PUBLIC and whose grant only a superuser can revoke. The
+// rewriter refuses calls of all of them; the revocation matters only if the rewriter fails.
 var publicFunctions = []struct{ id, function, why string }{
 	{"pg_stat_activity", "pg_catalog.pg_stat_get_activity(integer)", "shows statements of other sessions of the same role"},
 	{"pg_terminate_backend", "pg_catalog.pg_terminate_backend(integer, bigint)", "ends other sessions of the same role"},

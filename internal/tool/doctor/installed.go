@@ -38,10 +38,10 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A table's row security, its owner and the rights of pgconsent's roles have checks of their own. Other differences
-	// of a table are grants to other roles.
+	// Other checks compare a table's row security, its owner and the rights of pgconsent's roles. So a table that differs
+	// here has other grants to other roles than when migrate ran.
 	var alterations, tables []string
-	// whether each alteration is about a single table, and the OIDs of these tables
+	// whether each alteration is about a single table, and the OIDs of the tables that the alterations are about
 	eachInOneTable, tableOIDs := true, []uint32{}
 	var missingViews []string
 	for _, c := range changes {
@@ -83,7 +83,7 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 			"grants or settings of protected tables changed since pgconsent migrate: " +
 				nameList(tables), "If that was meant, nothing; pgconsent migrate records it."})
 	}
-	// A snapshot that is newer than all transactions shows no change.
+	// No transaction can have changed anything after this snapshot, so changed_since must report no change.
 	var hasNoChanges bool
 	if err := x.conn.QueryRow(ctx,
 		"SELECT pgconsent.changed_since('9000000000000000000:9000000000000000000:'::pg_catalog.pg_snapshot)").
@@ -98,7 +98,8 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	return found, nil
 }
 
-// makeKeyHint says how to make a key; proxies use the newest key from their next probe of the database.
+// makeKeyHint tells the administrator how to make a key. Proxies use the newest key from their next probe of the
+// database.
 const makeKeyHint = "As the role that ran pgconsent migrate: SELECT pgconsent.make_key()"
 
 func checkKeys(ctx context.Context, x *examination) ([]Finding, error) {

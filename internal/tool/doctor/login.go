@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Upstream is how the proxy reaches the server of a database.
+// Upstream says how the proxy connects to the server of a database.
 type Upstream struct {
 	Network, Address string
 	TLS              *tls.Config // nil: no TLS
@@ -25,15 +25,15 @@ type Upstream struct {
 
 // CheckLogins tries to log in without a password, as the proxy would for a client.
 //
-// The proxy relays an owner's connection: for the server it comes from this machine and this user of the operating
-// system. Where pg_hba.conf trusts these (trust, ident, or peer with a matching map), every client of the proxy's
-// listener could log in as an owner without a password. A client cannot tell trust and peer apart: both accept the
-// login. It is safe if the server asks for a password, or refuses, as peer does for another user. The agent and control
-// roles are not relayed: without a password, programs on this machine can log in as them, but clients of the proxy
-// cannot.
+// The proxy relays an owner's connection, so to PostgreSQL the connection comes from the proxy's machine and operating
+// system user. Where pg_hba.conf trusts these (trust, ident, or peer with a matching map), every client of the proxy's
+// listener could log in as an owner without a password. A client cannot tell trust and peer apart: PostgreSQL accepts
+// the login with both. The owner is safe if PostgreSQL asks for a password, or refuses the login, as peer does for
+// another user. The proxy does not relay logins of the agent and control roles: if these need no password, programs on
+// this machine can log in as them, but clients of the proxy cannot.
 //
-// Only the authentication method is tested: no password is sent, and nothing is read from the environment (PGPASSWORD,
-// ~/.pgpass). The error is that of a server that cannot be reached.
+// CheckLogins tests only the authentication method: it sends no password, and reads none from the environment
+// (PGPASSWORD, ~/.pgpass). It returns an error if the server cannot be reached.
 func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]Finding, error) {
 	s = s.withDefaultRoles()
 	var found []Finding
@@ -49,7 +49,8 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 				hbaLine(u, "\""+u.Database+"\"", owner)})
 			continue
 		}
-		// pg_hba.conf has other lines for replication. A role without the right authenticates and is then refused.
+		// pg_hba.conf has separate lines for replication. PostgreSQL first authenticates a role and then checks its
+		// REPLICATION attribute.
 		if result, err = u.tryLogin(ctx, owner, true); err != nil {
 			return found, fmt.Errorf("log in as %s for replication without a password: %w", owner, err)
 		}
@@ -82,7 +83,7 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 	return found, nil
 }
 
-// hbaLine returns the line of pg_hba.conf that asks for a password.
+// hbaLine returns the line that pg_hba.conf needs, so that PostgreSQL asks for a password.
 func hbaLine(u Upstream, database, role string) string {
 	kind := "local   " + database + "   \"" + role + "\"   scram-sha-256"
 	if u.Network != "unix" {
@@ -91,7 +92,7 @@ func hbaLine(u Upstream, database, role string) string {
 	return "Put this line before the others in pg_hba.conf, give the role a password, and SELECT pg_reload_conf(): " + kind
 }
 
-// loginResult says how far a login without a password gets.
+// loginResult says how far a login gets without a password.
 type loginResult int
 
 const (
@@ -137,7 +138,7 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 		case kind == 'E' && result == loginWithoutPassword:
 			return result, nil
 		case kind == 'E':
-			// Only a refusal of this login is a result: that a server is starting, or full, is an error.
+			// SQLSTATE class 28 refuses this login. Any other error, such as a server that is starting or full, is no result.
 			if e := decodeServerError(body); !strings.HasPrefix(e.Code, "28") {
 				return loginRefused, e
 			}
@@ -146,10 +147,10 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 			_, _ = nc.Write([]byte{'X', 0, 0, 0, 4})
 			return loginSucceeded, nil
 		case kind == 'R' && len(body) >= 4 && binary.BigEndian.Uint32(body) != 0:
-			return loginRefused, nil // The server asks for something.
+			return loginRefused, nil // PostgreSQL asks for a password or another proof.
 		case kind == 'R' && len(body) == 4:
 			result = loginWithoutPassword
-		// The message is a setting, the key for cancelling, or a notice.
+		// PostgreSQL has let the role in and sends a setting, the key for cancelling, or a notice.
 		case result == loginWithoutPassword && slices.Contains([]byte("SKN"), kind):
 		default:
 			return loginRefused, fmt.Errorf("the server answers a startup message with %q", kind)

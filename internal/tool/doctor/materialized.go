@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// maxComparedBytes is the largest table of stored answers that a running proxy compares: some ten thousand rows. It
-// repeats the check every few seconds, and has only a few seconds for it. Triggers that are missing or disabled it
-// finds whatever the size is.
+// maxComparedBytes is the size of the largest materialized table that a running proxy compares: some ten thousand rows.
+// The proxy repeats the check every few seconds and has only a few seconds for it. It finds missing or disabled
+// triggers whatever the size is.
 const maxComparedBytes = 1 << 20
 
-// checkMaterialized compares the stored answers of consents with the right ones.
+// checkMaterialized compares the stored results of consent blocks with those that PostgreSQL computes now.
 func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 	if x.Plan == nil {
 		return nil, nil
@@ -27,16 +27,17 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 		case err != nil:
 			return out, err
 		case !exists:
-			continue // The table is not installed, which another check reports.
+			continue // The table is not installed; another check reports that.
 		case !isInstalled:
 			out = append(out, Finding{"materialized", SeverityWarning,
 				fmt.Sprintf("the materialized rule of %s is not complete: statements work it out for each row",
 					f.Relation), "Run pgconsent migrate, which fills it in."})
 			continue
 		}
-		// Settling a transaction deletes its recorded changes before it commits: a visible one was never settled.
+		// PostgreSQL applies a transaction's recorded changes and deletes them before it commits. A change that is visible
+		// here was never applied.
 		var unsettledChanges int64
-		if mayRead { // An earlier plan may not have granted the right to read the table.
+		if mayRead { // The right to read the table is missing if an older pgconsent migrate did not grant it.
 			if err := x.conn.QueryRow(ctx, `SELECT count(*) FROM pgconsent.materialized_change AS c WHERE c.name = $1`,
 				f.Name).Scan(&unsettledChanges); err != nil {
 				return out, err

@@ -2,7 +2,8 @@ package doctor
 
 import "context"
 
-// checkObserved names the tables that the policy only observes, and so does not protect.
+// checkObserved names the tables whose rule the policy only observes and does not enforce, so agents read all their
+// rows.
 func checkObserved(_ context.Context, x *examination) ([]Finding, error) {
 	var names []string
 	for _, table := range x.Policy.Observed() {

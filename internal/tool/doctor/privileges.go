@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// checkCreatePrivileges finds every place where the agent role could create an object. The names in pgconsent's own
-// functions could then resolve to the agent's type or function.
+// checkCreatePrivileges finds every schema or database where the agent role may create an object. Names in pgconsent's
+// own functions could otherwise resolve to a type or function of the agent.
 func checkCreatePrivileges(ctx context.Context, x *examination) ([]Finding, error) {
 	agent := x.AgentRole
 	if !x.rolesExist() {
@@ -46,7 +46,7 @@ func checkPrivileges(ctx context.Context, x *examination) ([]Finding, error) {
 		return rolesMissing, nil
 	}
 	var listedTables, tablesWithColumnRights []uint32
-	// The first list is of the agents' rights, the second of the rights of the role that owns row views.
+	// rights are those of the agent role; rightsOfRowsRole are those of the role that owns the row views.
 	rights, rightsOfRowsRole := []writeRights{}, []writeRights{}
 	for _, table := range x.Policy.Tables() {
 		listedTables = append(listedTables, table.Relation.OID)
@@ -124,13 +124,13 @@ func checkPrivileges(ctx context.Context, x *examination) ([]Finding, error) {
 	)
 }
 
-// rolesExist reports whether all roles exist; if not, checkRoles has reported it.
+// rolesExist reports whether all roles exist; if one is missing, checkRoles has reported that.
 func (x *examination) rolesExist() bool { return len(x.roles) == len(x.roleNames()) }
 
 var rolesMissing = []Finding{{"role_missing", SeverityUnsafe, "this could not be checked without the roles",
 	"Run pgconsent migrate."}}
 
-// excessRightsQuery is a query for the tables of which a role may change more than the policy says.
+// excessRightsQuery finds the tables that a role may change in more ways than the policy allows.
 const excessRightsQuery = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid
 				 FROM pg_catalog.jsonb_to_recordset($2::pg_catalog.jsonb) AS w (oid oid, insert text[], update text[], delete bool)
 				 JOIN pg_catalog.pg_class c ON c.oid = w.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -141,7 +141,7 @@ const excessRightsQuery = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relnam
 				         OR a.attname <> ALL (w.update) AND pg_catalog.has_column_privilege($1, c.oid, a.attnum, 'UPDATE')))
 				 ORDER BY 1`
 
-// writeRights are the changes of a table that the policy allows the agent role.
+// writeRights says how the policy lets the agent role change a table: the columns to insert and update, and DELETE.
 type writeRights struct {
 	OID    uint32   `json:"oid"`
 	Insert []string `json:"insert"`

@@ -18,13 +18,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// RunProbes logs in as the agent role and tries what must not work. control is a connection that may read the keys;
-// agent is a connection string of the agent role. The error is that of a connection that fails.
+// RunProbes logs in as the agent role and tries what PostgreSQL must refuse. control is a connection that may read the
+// keys; agent is a connection string of the agent role. RunProbes returns an error if a connection fails.
 //
-// The probes for rows read tables until a row is visible, and a table without visible rows to its end. Each statement
-// is limited by s.ProbeTime, and all of them together by ctx. An unfinished probe is a warning, probe_timeout: it found
-// no row that must be hidden, but has not read everything. That is acceptable since the probes are the second check:
-// [RunChecks], which must run before, has compared the definitions of policies, views and functions with those that
+// The probes for rows read a table until a row is visible, and a table without visible rows to its end. s.ProbeTime
+// limits each statement, and ctx all of them together. A probe that ran out of time is a warning, probe_timeout: it
+// found no row that must be hidden, but has not read everything. That is acceptable since the probes are the second
+// check: [RunChecks] must run before, and compares the definitions of policies, views and functions with those that
 // migrate made. Without it, probes that only warn prove nothing.
 func RunProbes(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Finding, error) {
 	if s.ProbeTime == 0 {
@@ -36,13 +36,13 @@ func RunProbes(ctx context.Context, control *pgx.Conn, agent string, s Target) (
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	cfg.RuntimeParams["application_name"] = "pgconsent doctor"
-	// The setting is that of agents' sessions, whatever the database or role has.
+	// Agents' sessions have this setting, whatever the database or role defines.
 	cfg.RuntimeParams["standard_conforming_strings"] = "on"
-	cfg.RuntimeParams["row_security"] = "on" // This setting is that of agents' sessions, too.
-	// The setting is that of a hardened plan: row policies run before leak-proof comparisons.
+	cfg.RuntimeParams["row_security"] = "on" // Agents' sessions have this setting, too.
+	// A hardened plan has this setting: PostgreSQL then evaluates row policies before leak-proof comparisons.
 	cfg.RuntimeParams["cpu_operator_cost"] = "0"
-	cfg.RuntimeParams["enable_bitmapscan"] = "off" // This setting is that of a hardened plan, too.
-	// Other settings make plans look expensive, which would then be compiled.
+	cfg.RuntimeParams["enable_bitmapscan"] = "off" // A hardened plan has this setting, too.
+	// The settings above make plans look expensive, so PostgreSQL would compile them.
 	cfg.RuntimeParams["jit"] = "off"
 	cfg.RuntimeParams["statement_timeout"] = strconv.FormatInt(s.ProbeTime.Milliseconds(), 10)
 	keys, err := seal.LoadKeyring(ctx, control)
@@ -61,7 +61,7 @@ func RunProbes(ctx context.Context, control *pgx.Conn, agent string, s Target) (
 	p := &probe{examination: examination{Target: s.withDefaultRoles(), conn: conn}, keys: keys,
 		timedOutTables: map[catalog.Name]bool{}}
 	var found []Finding
-	// The fast probes come first.
+	// The fastest probes run first.
 	for _, c := range []struct {
 		id, holds string
 		run       func(context.Context) ([]Finding, error)
@@ -98,7 +98,7 @@ func RunProbes(ctx context.Context, control *pgx.Conn, agent string, s Target) (
 	return found, nil
 }
 
-// HasUnfinished reports whether a probe ran out of time.
+// HasUnfinished reports whether one of the findings is about a probe that ran out of time.
 func HasUnfinished(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.ID == "probe_timeout" })
 }
@@ -118,7 +118,8 @@ type probe struct {
 	timedOutTables map[catalog.Name]bool // tables on which a statement timed out: they are skipped from then on
 }
 
-// detectPooler detects a connection pooler that assigns server processes by transaction.
+// detectPooler detects a connection pooler between pgconsent and PostgreSQL that switches the server process after each
+// transaction.
 func (p *probe) detectPooler(ctx context.Context) ([]Finding, error) {
 	loginPID := p.conn.PgConn().PID()
 	seenPIDs := map[uint32]bool{loginPID: true}
@@ -137,7 +138,7 @@ func (p *probe) detectPooler(ctx context.Context) ([]Finding, error) {
 		"Point upstream at PostgreSQL itself; a session's identity must not travel to another process."}}, nil
 }
 
-// findRowsWithoutSeal looks for a row of any protected table in a session without a seal.
+// findRowsWithoutSeal searches all protected tables for a row that is visible in a session without a seal.
 func (p *probe) findRowsWithoutSeal(ctx context.Context) ([]Finding, error) {
 	if _, err := p.conn.Exec(ctx, "RESET pgconsent.seal"); err != nil {
 		return nil, err
@@ -145,7 +146,8 @@ func (p *probe) findRowsWithoutSeal(ctx context.Context) ([]Finding, error) {
 	return p.findVisibleRows(ctx, "leak", "without a seal")
 }
 
-// tryForgedSeals looks for a row with seals that were made without the key, for another process, or for another time.
+// tryForgedSeals searches for a visible row with seals that PostgreSQL must refuse: made without the key, for another
+// process, or for another time.
 func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 	claims := p.emptyClaims(ctx)
 	forger := seal.Key{ID: p.keys.NewestKey().ID, Secret: make([]byte, 32)}
@@ -181,8 +183,8 @@ func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// tryValidSeal tests that the database accepts a correct seal: it fails for a key whose stored pads do not match its
-// secret.
+// tryValidSeal tests that PostgreSQL accepts a correct seal. It does not if the pads stored for a key do not match the
+// key's secret.
 func (p *probe) tryValidSeal(ctx context.Context) ([]Finding, error) {
 	ok, err := p.isSealAccepted(ctx, p.keys.NewestKey().Seal(p.emptyClaims(ctx)))
 	if err != nil || ok {
@@ -192,9 +194,9 @@ func (p *probe) tryValidSeal(ctx context.Context) ([]Finding, error) {
 		makeKeyHint + "; if that does not help, compare the clocks of both machines."}}, nil
 }
 
-// isSealAccepted sets a seal, and reports whether the database takes it for valid.
+// isSealAccepted sets a seal in the session and reports whether PostgreSQL considers it valid.
 func (p *probe) isSealAccepted(ctx context.Context, value string) (bool, error) {
-	// As a parameter of the extended protocol: the value must not show in pg_stat_activity.
+	// The seal is a parameter of the extended protocol, so that it does not show in pg_stat_activity.
 	if _, err := p.conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec,
 		value); err != nil {
 		return false, err
@@ -214,7 +216,7 @@ func (p *probe) emptyClaims(ctx context.Context) seal.Claims {
 	return seal.Claims{Nonce: 1, PID: p.conn.PgConn().PID(), Expires: now.Add(seal.SealLifetime), Profile: "doctor"}
 }
 
-// findVisibleRows finds protected tables that show a row.
+// findVisibleRows returns a finding for each protected table of which the agent role sees a row.
 func (p *probe) findVisibleRows(ctx context.Context, id, message string) ([]Finding, error) {
 	var found []Finding
 	for _, table := range p.Policy.Tables() {
@@ -245,8 +247,8 @@ func (p *probe) findVisibleRows(ctx context.Context, id, message string) ([]Find
 	return found, nil
 }
 
-// tryUnsignedReads reads every signed view without a signature, with a valid seal. The view must raise an error: if it
-// merely returned no rows, a NOT EXISTS over it would be true.
+// tryUnsignedReads reads every signed view without a signature, in a session with a valid seal. The view must raise an
+// error: if it merely returned no rows, a NOT EXISTS over it would be true.
 func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 	if _, err := p.isSealAccepted(ctx, p.keys.NewestKey().Seal(p.emptyClaims(ctx))); err != nil {
 		return nil, err
@@ -265,8 +267,8 @@ func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 		_, err := p.conn.Exec(ctx, sql)
 		var pg *pgconn.PgError
 		if err == nil {
-			// A query whose result is empty whatever it reads need not raise the error: the planner removes the check
-			// with the rest.
+			// If the result is empty whatever the rows are, the planner removes the check of the signature together with the
+			// read. Then the view need not raise the error.
 			isEmpty, err := p.isPlannedEmpty(ctx, sql)
 			switch {
 			case errors.As(err, &pg) && pg.Code == queryCanceled:
@@ -285,7 +287,7 @@ func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 				"Run pgconsent migrate."})
 		case !errors.As(err, &pg):
 			return found, err
-		case pg.Code == queryCanceled: // A lock on one table does not keep the other tables from being tested.
+		case pg.Code == queryCanceled: // The other tables are still tested when one table is locked.
 			found = append(found, probeTimeout("unsigned_text", sql+" was not answered in time"))
 		case pg.Code != "42501":
 			found = append(found, Finding{"unsigned_text", SeverityUnsafe,
@@ -296,7 +298,7 @@ func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// isPlannedEmpty reports whether the planner knows that a statement returns no row, so that its plan reads nothing.
+// isPlannedEmpty reports whether the planner knows that a statement returns no row, so that PostgreSQL reads nothing.
 func (p *probe) isPlannedEmpty(ctx context.Context, sql string) (bool, error) {
 	var text []byte
 	if err := p.conn.QueryRow(ctx, "EXPLAIN (COSTS false, FORMAT json) "+sql).Scan(&text); err != nil {
@@ -317,8 +319,8 @@ type planNode struct {
 	Plans         []planNode
 }
 
-// isEmpty reports whether the node is a Result that is never true, or a Limit or a sub-query of such a node. An
-// InitPlan runs only when its result is needed, which it is not here.
+// isEmpty reports whether the node is a Result that is never true, or a Limit or sub-query over such a node. InitPlans
+// do not count: PostgreSQL runs one only if its result is needed, and here it is not.
 func (p planNode) isEmpty() bool {
 	inputs := slices.DeleteFunc(slices.Clone(p.Plans), func(in planNode) bool { return in.Is == "InitPlan" })
 	switch p.Node {

@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// checkReachableFunctions finds functions of other roles that an agent could run by name, or through a cast or a
-// domain's check. The rewriter refuses the names, so these are warnings: they lack the second enforcement layer. A
-// function that runs without its name and with its owner's rights is past both layers, and unsafe.
+// checkReachableFunctions finds functions of other roles that an agent could run by name, through a cast or through a
+// domain's check. The rewriter refuses such statements, so these findings are warnings: only the database layer lacks a
+// check. A function that runs without being named, with its owner's rights, passes both layers and is unsafe.
 func checkReachableFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 	if !x.rolesExist() {
 		return rolesMissing, nil
@@ -19,7 +19,7 @@ func checkReachableFunctions(ctx context.Context, x *examination) ([]Finding, er
 		return nil, err
 	}
 	listedOIDs := x.listedFunctions()
-	// Trigger functions cannot be called, and procedures only by CALL.
+	// Statements cannot call trigger functions, and can call procedures only with CALL.
 	const otherFunctions = `p.oid <> ALL ($2::pg_catalog.oid[])
 		AND pn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
 		AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid

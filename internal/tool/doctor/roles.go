@@ -84,7 +84,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 				`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member
 				 WHERE m.roleid = $1 AND NOT r.rolsuper`, x.roles[x.AgentRole].OID)
 		},
-		// The creator of a role is a member with only the right to grant it.
+		// PostgreSQL makes the creator of a role a member of it, with only the right to grant it.
 		func() ([]Finding, error) {
 			return x.findingsOfQuery(ctx, Finding{"control_members", SeverityWarning,
 				"the role %s is a member of " + x.ControlRole + ": it reads the keys of seals, and records consent",
@@ -95,7 +95,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 				   OR COALESCE((j ->> 'set_option')::pg_catalog.bool, true))
 				   AND r.oid <> (SELECT n.nspowner FROM pg_catalog.pg_namespace n WHERE n.nspname = 'pgconsent')`, x.roles[x.ControlRole].OID)
 		},
-		// A setting of the role or the database in the seal's name would be the default of every session.
+		// A seal stored as a default of a role or database would be valid in each of their sessions.
 		func() ([]Finding, error) {
 			return x.findingsOfQuery(ctx, Finding{"role_settings", SeverityUnsafe,
 				"a default of the setting pgconsent.seal is stored for a role or database",
@@ -127,7 +127,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 	return append(found, moreFindings...), err
 }
 
-// roleNames returns the names of pgconsent's roles.
+// roleNames returns the configured names of the four roles.
 func (x *examination) roleNames() []string {
 	return []string{x.AgentRole, x.ControlRole, x.ReaderRole, x.RowsRole}
 }

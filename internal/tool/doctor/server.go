@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// minVersion is the oldest version that has security_invoker views and the catalog functions that are classified.
+// minVersion is the oldest version that has security_invoker views and whose catalog functions pgconsent has
+// classified.
 const minVersion = 150000
 
 func checkServer(ctx context.Context, x *examination) ([]Finding, error) {
@@ -52,9 +53,9 @@ func checkServer(ctx context.Context, x *examination) ([]Finding, error) {
 	return found, nil
 }
 
-// fixedMinorVersions are the minor releases since which the planner runs no operator of a statement on statistics of
-// hidden rows (CVE-2025-8713). Before, it did so for partitions and children: LIKE with a pattern that raises an error
-// told about frequent values of hidden rows.
+// fixedMinorVersions are, by major version, the minor releases that fixed CVE-2025-8713. Before, the planner ran
+// operators of a statement on statistics of hidden rows in partitions and child tables. A LIKE pattern that raises an
+// error could reveal frequent values of hidden rows.
 var fixedMinorVersions = map[int]int{15: 14, 16: 10, 17: 6}
 
 func checkPlanner(version int, hasPartitions bool) []Finding {

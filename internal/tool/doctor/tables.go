@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// protectedTables returns the OIDs of the tables with row policies: the tables that the policy lists. With
-// withLookupTables also those that its rules read.
+// protectedTables returns the OIDs of the policy's tables that have row security. With withLookupTables it adds the
+// tables that the rules read.
 func (x *examination) protectedTables(withLookupTables bool) []uint32 {
 	var oids []uint32
 	for _, table := range x.Policy.Tables() {
@@ -36,8 +36,8 @@ func (x *examination) protectedTables(withLookupTables bool) []uint32 {
 	return oids
 }
 
-// exactSearchTables returns the tables with row security for which the policy does not accept the omissions of an
-// approximate index.
+// exactSearchTables returns the tables with row security for which the policy does not accept that an approximate index
+// omits rows.
 func (x *examination) exactSearchTables() []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
@@ -79,10 +79,10 @@ func checkRowSecurity(ctx context.Context, x *examination) ([]Finding, error) {
 	return found, nil
 }
 
-// checkPolicies finds row policies that pgconsent has not made and that apply to its roles. A permissive one for PUBLIC
-// changes nothing: pgconsent's policy for the agent is restrictive, and the reader sees all rows anyway. A restrictive
-// one for PUBLIC hides rows from the reader, so that a rule about rows that must not exist finds none. checkDrift
-// compares policies whose names begin with pgconsent_ with the record of pgconsent migrate.
+// checkPolicies finds row policies of others that apply to pgconsent's roles. A permissive one for PUBLIC changes
+// nothing: pgconsent's policy for the agent role is restrictive, and the reader role sees all rows anyway. A
+// restrictive one for PUBLIC hides rows from the reader, so that a rule about rows that must not exist finds none.
+// checkDrift compares policies whose names begin with pgconsent_ with the record of pgconsent migrate.
 func checkPolicies(ctx context.Context, x *examination) ([]Finding, error) {
 	if !x.rolesExist() {
 		return rolesMissing, nil
@@ -108,7 +108,7 @@ func checkPolicies(ctx context.Context, x *examination) ([]Finding, error) {
 	)
 }
 
-// checkViews checks pgconsent's views that read a customer's tables. (Views over the catalogs only may have any owner.)
+// checkViews checks pgconsent's views that read a customer's tables. Views that read only catalogs may have any owner.
 func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 	viewsReading := func(schemas, kinds string) string {
 		return `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
@@ -142,7 +142,8 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 				"ALTER VIEW %s RESET (security_invoker)"},
 				viewsReading(ownSchemas, relationKinds)+readsAsInvoker+` ORDER BY 1`)
 		},
-		// Row security must apply in the views of tables, which it does not for the reader.
+		// Row security must apply inside the views of tables. It does not apply to the reader, so the rows role must own
+		// them.
 		func() ([]Finding, error) {
 			return x.findingsOfQuery(ctx, owner(x.RowsRole),
 				viewsReading(`'pgconsent_rows'`, `'r', 'p'`)+definer+
@@ -216,7 +217,7 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 	)
 }
 
-// nameList writes names for a message.
+// nameList joins names for a message and shortens long lists.
 func nameList(names []string) string {
 	const limit = 5
 	if len(names) > limit {

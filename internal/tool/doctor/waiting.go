@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// checkWaitingColumns names tables that got columns since pgconsent migrate. Agents do not see these columns.
+// checkWaitingColumns names tables that have columns added since pgconsent migrate last ran. Agents do not see these
+// columns.
 func checkWaitingColumns(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	for _, r := range x.Snapshot.Relations() {

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The outcomes of a recorded statement if it were decided under the policy now.
+// These are the outcomes of a recorded statement if the proxy decided it under this policy now.
 const (
 	OutcomeStaysAllowed   = "stays allowed"
 	OutcomeBecomesRefused = "would be refused"
@@ -26,8 +26,8 @@ const (
 	OutcomeUnknown        = "cannot be told"
 )
 
-// StatementClass is the result of a policy for the recorded statements of one class: those with the same agent, shape,
-// and answer.
+// StatementClass says how the policy would decide the recorded statements of one class: those with the same agent,
+// shape and recorded answer.
 type StatementClass struct {
 	Agent           string   `json:"agent"`
 	Tag             string   `json:"tag"`
@@ -39,15 +39,16 @@ type StatementClass struct {
 	Count           int64    `json:"count"`
 }
 
-// AuditReplay is what a policy says of the decisions of an audit log. Records have the tables and columns that a
-// statement reads, their sources, the agent and the contract, but not the text. So it tells which recorded statements
-// would certainly be refused or lose columns, and which refusals by contract would no longer happen. For the others it
-// cannot tell. It never tells which rows a statement would return, nor whether a limit would have stopped it.
+// AuditReplay says how a policy would decide the statements whose decisions an audit log has. A record has the tables
+// and columns that a statement reads, their sources, the agent and the contract, but not the text. So the replay tells
+// which statements would certainly be refused or lose columns, and which refusals by contract would no longer happen.
+// The outcome of other statements is unknown. The replay never tells which rows a statement would return, nor whether a
+// limit would stop it.
 type AuditReplay struct {
 	Since     time.Time         `json:"since"`
 	Until     time.Time         `json:"until"`
 	Decisions int64             `json:"decisions"`
-	Counts    map[string]int64  `json:"counts"` // the number of decisions, by what the policy would say of them now
+	Counts    map[string]int64  `json:"counts"` // the number of decisions, by their outcome under this policy
 	Classes   []*StatementClass `json:"classes"`
 
 	policy       *policy.Policy
@@ -56,14 +57,14 @@ type AuditReplay struct {
 	classesByKey map[string]*StatementClass
 }
 
-// NewAuditReplay judges the decisions in a database by a policy over its catalog, including tables that the policy
-// would only observe.
+// NewAuditReplay returns a replay of the decisions in a database under a policy, given the database's catalog. It
+// treats tables that the policy would only observe as enforced.
 func NewAuditReplay(p *policy.Policy, snap *catalog.Snapshot, database string) *AuditReplay {
 	return &AuditReplay{policy: p.Enforced(), snapshot: snap, database: database, Counts: map[string]int64{},
 		classesByKey: map[string]*StatementClass{}}
 }
 
-// Read reads the decisions of an audit from a time on, and verifies the chain of its records as it goes.
+// Read reads the decisions of an audit log since a time, and verifies the log's hash chain on the way.
 func (r *AuditReplay) Read(from audit.Source, since time.Time) error {
 	if _, err := (audit.VerifyOptions{}).Read(from, func(record audit.Record) error {
 		if record.Kind != audit.KindDecision || record.Time.Before(since) {
@@ -118,7 +119,7 @@ func (r *AuditReplay) add(decision audit.Decision) {
 	r.classesByKey[key] = c
 }
 
-// newOutcome returns what the policy would do with a decision, and why.
+// newOutcome returns how the policy would decide the recorded statement, and why.
 func (r *AuditReplay) newOutcome(decision audit.Decision) (now, reason string) {
 	isAllowed := decision.Verdict == "allow"
 	if reason := r.alwaysRefusedReason(decision); reason != "" {
@@ -153,8 +154,8 @@ func (r *AuditReplay) newOutcome(decision audit.Decision) (now, reason string) {
 	return OutcomeBecomesAllowed, ""
 }
 
-// alwaysRefusedReason returns why every statement with these tables and functions is refused, and "" if not every one
-// is.
+// alwaysRefusedReason returns why the policy refuses every statement with these tables and functions, or "" if it
+// allows some.
 func (r *AuditReplay) alwaysRefusedReason(decision audit.Decision) string {
 	for _, t := range decision.Tables {
 		name, ok := nameOf(t.Name)
@@ -195,7 +196,7 @@ func (r *AuditReplay) alwaysRefusedReason(decision audit.Decision) string {
 	return ""
 }
 
-// nameOf parses a name as records have it.
+// nameOf splits a name at the point between schema and name, as audit records write it.
 func nameOf(text string) (catalog.Name, bool) {
 	schema, name, ok := strings.Cut(text, ".")
 	return catalog.Name{Schema: schema, Name: name}, ok
@@ -206,8 +207,8 @@ func (r *AuditReplay) table(text string) (*policy.Table, bool) {
 	return r.policy.Table(name)
 }
 
-// evaluateContracts evaluates the contracts with the recorded attributes of the session. It returns which one refuses,
-// and which one cannot be evaluated.
+// evaluateContracts evaluates the contracts with the recorded attributes of the session. It returns why a contract
+// refuses the statement, and why a contract cannot be evaluated.
 func (r *AuditReplay) evaluateContracts(decision audit.Decision) (refused, undecided string) {
 	values := map[string]string{}
 	for name, value := range decision.Attributes {
@@ -245,8 +246,8 @@ func (r *AuditReplay) evaluateContracts(decision audit.Decision) (refused, undec
 	return "", undecided
 }
 
-// readsSource reports whether the statement reads the table as a source for the agent, as this policy classifies
-// columns. Each policy says itself which columns are metadata or embeddings.
+// readsSource sets a.Source to metadata or structured data, as this policy classifies the columns that the statement
+// read. It returns false if the record does not tell the source.
 func (r *AuditReplay) readsSource(a *policy.Access) bool {
 	object := r.policy.Object(a.Relation)
 	switch {
@@ -272,7 +273,7 @@ func (r *AuditReplay) readsSource(a *policy.Access) bool {
 	return true
 }
 
-// missingColumns returns the columns of the statement that would not exist, or be masked.
+// missingColumns returns the columns of the statement that the policy hides or masks.
 func (r *AuditReplay) missingColumns(decision audit.Decision) string {
 	var missingNames, maskedColumns []string
 	for _, t := range decision.Tables {
@@ -298,7 +299,7 @@ func (r *AuditReplay) missingColumns(decision audit.Decision) string {
 	return strings.Join(parts, "; ")
 }
 
-// Print writes the replay for people.
+// Print writes the replay as text.
 func (r *AuditReplay) Print(out io.Writer) {
 	if r.Decisions == 0 {
 		fmt.Fprintln(out, "The audit has no decision of this database.")

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// maxStatementBytes is the largest statement that is read from a log, in bytes: agents may not send longer ones.
+// maxStatementBytes is how long a statement in a log may be, in bytes: the proxy accepts no longer ones.
 const maxStatementBytes = 4 << 20
 
-// EachStatement calls f with each statement of a PostgreSQL log that log_statement or log_min_duration_statement has
-// written, as stderr, csvlog or jsonlog. The first line tells the format.
+// EachStatement calls f with each statement that log_statement or log_min_duration_statement has written to a
+// PostgreSQL log. It detects the format (stderr, csvlog or jsonlog) by the first line.
 func EachStatement(in io.Reader, f func(sql string) error) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	head, err := r.Peek(4 << 10)
@@ -68,7 +68,7 @@ func readJSONLog(r io.Reader, f func(string) error) error {
 	}
 }
 
-// messageField is the field of csvlog that holds the message.
+// messageField is the index of the message among the fields of a csvlog line.
 const messageField = 13
 
 func readCSVLog(r io.Reader, f func(string) error) error {
@@ -93,11 +93,11 @@ func readCSVLog(r io.Reader, f func(string) error) error {
 	}
 }
 
-// logLine matches a line of stderr up to its message, whatever log_line_prefix is.
+// logLine matches the part of a stderr line before the message, whatever log_line_prefix is.
 var logLine = regexp.MustCompile(
 	`(?:^|[\s\]>:])(?:LOG|DETAIL|HINT|ERROR|STATEMENT|CONTEXT|WARNING|NOTICE|FATAL|PANIC|INFO|DEBUG\d?):  `)
 
-// readTextLog reads lines; PostgreSQL begins the continuation lines of a message with a tab.
+// readTextLog reads a stderr log. PostgreSQL begins the continuation lines of a message with a tab.
 func readTextLog(r io.Reader, f func(string) error) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, 64<<10), maxStatementBytes)

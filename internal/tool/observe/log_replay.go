@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// LogClass is the result of a policy for the statements of one shape.
+// LogClass says how the policy would decide the statements of one shape.
 type LogClass struct {
 	Fingerprint string   `json:"fingerprint"`
 	Tag         string   `json:"tag"`
@@ -27,21 +27,21 @@ type LogClass struct {
 	Message     string   `json:"message,omitempty"`
 	Hint        string   `json:"hint,omitempty"`
 	Tables      []string `json:"tables,omitempty"`
-	// columns that do not exist for agents: the statement may fail, or show fewer columns
+	// columns that the policy hides from agents: the statement may fail, or return fewer columns
 	Hidden []string `json:"hidden,omitempty"`
 	Masked []string `json:"masked,omitempty"`
-	SQL    string   `json:"sql,omitempty"` // one of the statements, where texts are wanted
+	SQL    string   `json:"sql,omitempty"` // one of the statements, if the caller asked for texts
 }
 
-// LogReplay is the result of a policy for the statements of a log.
+// LogReplay says how a policy would decide the statements of a log.
 type LogReplay struct {
 	Statements int64       `json:"statements"`
 	Allowed    int64       `json:"allowed"`
 	Refused    int64       `json:"refused"`
 	Shapes     []*LogClass `json:"shapes"`
 
-	// Contracts tells whether the contracts were evaluated: that needs the attributes of an agent, since the answer
-	// depends on the session.
+	// Contracts tells whether the contracts were evaluated. They depend on the session, so that needs the attributes of an
+	// agent.
 	Contracts bool `json:"contracts"`
 
 	rewriter   *rewrite.Rewriter
@@ -51,9 +51,9 @@ type LogReplay struct {
 	classes    map[[2]string]*LogClass
 }
 
-// NewLogReplay judges statements by a policy over a catalog, including tables that the policy would only observe. It
-// keeps no literals of the statements, unless texts are wanted. A statement in a log belongs to no agent, so contracts,
-// which depend on the session, are evaluated only after [LogReplay.UseAttributes].
+// NewLogReplay returns a replay under a policy, given the database's catalog. It treats tables that the policy would
+// only observe as enforced. It stores no literals of the statements unless texts is set. A statement in a log belongs
+// to no agent, so contracts are evaluated only after [LogReplay.UseAttributes].
 func NewLogReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *LogReplay {
 	enforcedPolicy := p.Enforced()
 	return &LogReplay{rewriter: rewrite.New(snap, enforcedPolicy, rewrite.RowSecurityMode), policy: enforcedPolicy,
@@ -61,12 +61,12 @@ func NewLogReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *LogRepl
 		classes:    map[[2]string]*LogClass{}}
 }
 
-// UseAttributes evaluates contracts with these attributes, the same for every statement.
+// UseAttributes lets the replay evaluate contracts, with these attributes for every statement.
 func (r *LogReplay) UseAttributes(values map[string]string) {
 	r.attributes, r.Contracts = values, r.policy.HasContracts()
 }
 
-// checkContracts evaluates the contracts for each statement of a text.
+// checkContracts evaluates the contracts for each statement of a text, and returns the first refusal.
 func (r *LogReplay) checkContracts(result *rewrite.Result) *sqlstate.Error {
 	if !r.Contracts {
 		return nil
@@ -79,10 +79,10 @@ func (r *LogReplay) checkContracts(result *rewrite.Result) *sqlstate.Error {
 	return nil
 }
 
-// quotedText matches the parts of a message that repeat the statement's own words.
+// quotedText matches the quoted parts of an error message, which may repeat words of the statement.
 var quotedText = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 
-// Add judges one statement.
+// Add decides one statement under the policy and counts the result.
 func (r *LogReplay) Add(sql string) error {
 	r.Statements++
 	result, refused := r.rewriter.Rewrite(sql, false)
@@ -150,7 +150,7 @@ func (r *LogReplay) Sort() {
 	})
 }
 
-// Print writes the replay for people.
+// Print writes the replay as text.
 func (r *LogReplay) Print(out io.Writer) {
 	fmt.Fprintf(out, "%d statements of %d shapes: %d allowed, %d refused. None was run.\n", r.Statements,
 		len(r.Shapes), r.Allowed, r.Refused)

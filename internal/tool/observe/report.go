@@ -1,8 +1,7 @@
-// Package observe tells what a policy would do before it is enforced: from the records of tables that are observed
-// only, and from the statements of a server's log.
+// Package observe tells what a policy would do before it is enforced. It reads the audit records about tables that the
+// policy only observes, and the statements of a PostgreSQL log.
 //
-// Nothing here runs a statement. The output has no literal and no row, and a statement's text only where it is
-// requested.
+// This package runs no statement. Its output has no literal and no row, and the text of a statement only on request.
 package observe
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// Report is what the records of an audit say about tables that are only observed.
+// Report is what the audit records say about tables that the policy only observes.
 type Report struct {
 	Since      time.Time    `json:"since"`
 	Until      time.Time    `json:"until"`
@@ -27,27 +26,27 @@ type Report struct {
 	Statements []*Statement `json:"statements"`
 }
 
-// Table is what was observed of one table.
+// Table sums up the recorded statements over one observed table.
 type Table struct {
 	Database   string `json:"database"`
 	Name       string `json:"name"`
 	Executions int64  `json:"executions"`
 	Refused    int64  `json:"refused"` // executions that the policy would have refused
-	// executions that name, or take with *, columns that would be hidden or masked
+	// executions that name, or return by *, columns that the policy would hide or mask
 	ColumnChanges       int64 `json:"columns"`
-	ComparedExecutions  int64 `json:"compared"` // how many executions of a sample were compared
-	DifferingExecutions int64 `json:"differs"`  // how many of the compared executions differ
+	ComparedExecutions  int64 `json:"compared"` // how many executions were run a second time under the policy, as a sample
+	DifferingExecutions int64 `json:"differs"`  // how many of these returned other rows under the policy
 	RowsLost            int64 `json:"gone"`     // rows of the differing executions that the policy would have hidden
 	// executions of shapes that were never compared and would not have been refused
 	NeverCompared int64 `json:"unknown"`
 }
 
-// IsSafe reports whether nothing that was observed would have changed, and every observed statement was compared.
+// IsSafe reports whether enforcing the policy would have changed no observed result, and every shape was compared.
 func (t Table) IsSafe() bool {
 	return t.Executions > 0 && t.Refused == 0 && t.ColumnChanges == 0 && t.DifferingExecutions == 0 && t.NeverCompared == 0
 }
 
-// Statement is what was observed of the statements of one shape, of one agent.
+// Statement sums up the recorded statements of one shape and one agent.
 type Statement struct {
 	Agent               string           `json:"agent"`
 	Database            string           `json:"database"`
@@ -74,7 +73,7 @@ func (s *Statement) refusedExecutions() (n int64) {
 	return n
 }
 
-// ReadReport reads the records of an audit from a time on, and verifies the chain of its records as it goes.
+// ReadReport reads the records of an audit log since a time, and verifies the log's hash chain on the way.
 func ReadReport(from audit.Source, since time.Time) (*Report, error) {
 	type key struct{ agent, database, fingerprint string }
 	found := map[key]*Statement{}
@@ -175,7 +174,7 @@ func tableReports(statements []*Statement) []Table {
 	return out
 }
 
-// Print writes the report for people.
+// Print writes the report as text.
 func (r *Report) Print(out io.Writer) {
 	if len(r.Statements) == 0 {
 		fmt.Fprintln(out, "Nothing was observed: no agent has sent a statement over a table that the policy observes.")

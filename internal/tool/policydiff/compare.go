@@ -35,7 +35,7 @@ type Options struct {
 	ReportProgress func(what string, done, total int64)
 }
 
-// Compare evaluates both policies, as the owner of the tables.
+// Compare compares both policies over the rows that exist now. conn must be a connection of the owner of the tables.
 func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 	if o.ReportProgress == nil {
 		o.ReportProgress = func(string, int64, int64) {}
@@ -45,8 +45,8 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// Where row security would hide rows from the owner as well, the statement fails rather than giving a wrong answer.
-	// Compiling a plan would take longer than running it.
+	// With row_security off, PostgreSQL raises an error if it would have to hide rows from the owner, so no count is
+	// wrong. Compiling a plan (jit) would take longer than running it.
 	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 	return r, nil
 }
 
-// compareRows counts rows by both rules, for the agents for whom the rules differ.
+// compareRows counts the rows that either policy shows, for the groups of agents for which the two rules differ.
 func (o Options) compareRows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, groups []agentGroup,
 	rules func(agentGroup) (old, now string)) ([]Rows, error) {
 	type pair struct{ old, now string }
@@ -111,7 +111,7 @@ func (o Options) compareRows(ctx context.Context, tx pgx.Tx, relation *catalog.R
 	return out, nil
 }
 
-// explainError explains two errors that have their cause in the policy or the table and not in the server.
+// explainError replaces two errors that have their cause in the policy or the table, not in the server.
 func explainError(relation *catalog.Relation, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") &&
@@ -169,7 +169,7 @@ func (o Options) agentGroups(r *Report) []agentGroup {
 	return out
 }
 
-// relationsOf returns the relations of either policy, sorted by name.
+// relationsOf returns the relations that either policy lists, sorted by name.
 func relationsOf(oldPolicy, newPolicy *policy.Policy) []*catalog.Relation {
 	found := map[string]*catalog.Relation{}
 	for _, p := range []*policy.Policy{oldPolicy, newPolicy} {
@@ -191,7 +191,7 @@ func ruleText(t *policy.Table, attributes map[string]string) string {
 	return predicate.DirectCondition(t.Rows, "r", attributes)
 }
 
-// groupRowsCondition returns the condition on rows that count in groups, whether or not their group is large enough.
+// groupRowsCondition returns the condition on rows that aggregates count, whether or not their group is large enough.
 func groupRowsCondition(t *policy.Table, attributes map[string]string) string {
 	if t == nil || t.Aggregate == nil {
 		return "false"
@@ -199,7 +199,7 @@ func groupRowsCondition(t *policy.Table, attributes map[string]string) string {
 	return predicate.DirectCondition(t.Aggregate.Rows, "r", attributes)
 }
 
-// pagesPerPart is how many pages are read between two reports of progress.
+// pagesPerPart is how many pages countRows reads between two reports of progress.
 var pagesPerPart int64 = 4096
 
 // countRows evaluates both rules on every row of a table.
@@ -256,7 +256,7 @@ func countRows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, oldCo
 	return out, nil
 }
 
-// pagesToRead returns how many pages the largest part of a table has, and 0 if the table cannot be read in parts.
+// pagesToRead returns the number of pages of the table's largest partition, or 0 if the table cannot be read in parts.
 func pagesToRead(ctx context.Context, tx pgx.Tx, r *catalog.Relation) (pages int64, err error) {
 	if r.Kind == catalog.ForeignTable {
 		return 0, nil
@@ -269,7 +269,7 @@ func pagesToRead(ctx context.Context, tx pgx.Tx, r *catalog.Relation) (pages int
 	return pages, err
 }
 
-// readSampleKeys reads the keys of some rows that a query selects.
+// readSampleKeys reads the primary keys of up to limit rows of a query.
 func readSampleKeys(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, from string, limit int) ([][]string,
 	error) {
 	var key, text []string

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// missingAttributeValues collects which agents have no value for which attribute. Each attribute gets one note, however
-// many agents there are and whether one policy needs it or both.
+// missingAttributeValues collects which agents lack a value for which attribute. It makes one note for each attribute,
+// however many agents lack it and whether one policy needs it or both.
 type missingAttributeValues struct {
 	sources        []attributeSource
 	agentsBySource map[attributeSource]*agentsWithoutValue
@@ -15,7 +15,7 @@ type missingAttributeValues struct {
 
 type attributeSource struct {
 	attribute      string
-	fromCredential bool // the attribute's value would come from the credential
+	fromCredential bool // the attribute's value would come from the agent's credential
 }
 
 type agentsWithoutValue struct{ agents, paths []string }
@@ -38,7 +38,7 @@ func (m *missingAttributeValues) add(path, agent string, l attributeSource) {
 	}
 }
 
-// maxNamedAgents is how many agents a note names.
+// maxNamedAgents is how many agents a note lists by name.
 const maxNamedAgents = 6
 
 func (m *missingAttributeValues) noteTexts() []string {

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Printer writes reports for people.
+// Printer writes reports as text.
 type Printer struct {
 	Out         io.Writer
 	UsesColours bool
@@ -20,7 +20,8 @@ func (p Printer) colourText(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// Print writes a report: + for what agents gain, - for what they lose, ~ for other changes.
+// Print writes a report. A line begins with + if agents gain something, with - if they lose it, with ~ for other
+// changes.
 func (p Printer) Print(r *Report) {
 	fmt.Fprintf(p.Out, "database %s: %s → %s\n", r.Database, r.Old, r.New)
 	for _, note := range r.Notes {
@@ -127,7 +128,7 @@ func (p Printer) printKeys(colour, sign string, r Rows, keys [][]string, total i
 	}
 }
 
-// printableValue returns a value of a row without line breaks and control characters: an agent may have written it.
+// printableValue replaces line breaks and control characters in a value of a row, since an agent may have written it.
 func printableValue(value string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {

@@ -9,11 +9,11 @@ type Report struct {
 	New        string  `json:"new"`
 	OldVersion string  `json:"old_version"`
 	NewVersion string  `json:"new_version"`
-	Tables     []Table `json:"tables"` // the tables whose rows differ
+	Tables     []Table `json:"tables"` // the tables whose rows, columns or rights differ
 	Functions  Change  `json:"functions"`
 	Operators  Change  `json:"operators"` // extensions whose operators agents may use
 	Views      Change  `json:"views"`
-	// limits on statements that the new policy changes: contracts, limits, aggregates …, by name
+	// names of the contracts, limits, aggregates and so on that differ between the policies
 	Restrictions []string `json:"shape"`
 	Notes        []string `json:"notes"`
 }
@@ -26,38 +26,38 @@ type Table struct {
 	Columns   Change `json:"columns"`
 	Write     Change `json:"write"`
 	Rows      []Rows `json:"rows"`
-	Groups    []Rows `json:"groups"`    // rows that count in aggregates, if their groups are large enough
-	SameRule  bool   `json:"same_rule"` // the rule is the same for every agent, so no row was compared
+	Groups    []Rows `json:"groups"`    // rows that aggregates count if their groups are large enough
+	SameRule  bool   `json:"same_rule"` // both policies have the same rule for every agent, so no row was compared
 }
 
-// Change is what agents gain, what they lose, and what is changed without being gained or lost.
+// Change lists what agents gain, what they lose, and what exists under both policies but differs.
 type Change struct {
 	Gained  []string `json:"gained"`
 	Lost    []string `json:"lost"`
-	Altered []string `json:"altered"` // each as name: before → after
+	Altered []string `json:"altered"` // each in the form name: before → after
 }
 
 func (c Change) isEmpty() bool { return len(c.Gained)+len(c.Lost)+len(c.Altered) == 0 }
 
-// Rows counts the rows that agents with equal attributes see by both policies.
+// Rows counts the rows that agents with equal attributes see under the old and the new policy.
 type Rows struct {
 	Agents    []string   `json:"agents"`
 	Old       int64      `json:"old"`
 	New       int64      `json:"new"`
 	Appear    int64      `json:"appear"`
 	Disappear int64      `json:"disappear"`
-	Key       []string   `json:"key,omitempty"` // the columns of the samples
+	Key       []string   `json:"key,omitempty"` // the columns of the key by which sample rows are named
 	Appearing [][]string `json:"appearing,omitempty"`
 	Vanishing [][]string `json:"vanishing,omitempty"`
 }
 
-// IsEmpty reports whether nothing differs.
+// IsEmpty reports whether the comparison found no difference between the policies.
 func (r *Report) IsEmpty() bool {
 	return len(r.Tables) == 0 && r.Functions.isEmpty() && r.Operators.isEmpty() && r.Views.isEmpty() && len(r.Restrictions) == 0
 }
 
-// Gains reports whether an agent certainly gains something, such as a row, a column or a right; and whether it may gain
-// something, by another change.
+// Gains reports whether agents certainly gain something, such as a row, a column or a right, and whether another change
+// may let them gain something.
 func (r *Report) Gains() (areCertain, arePossible bool) {
 	addChange := func(c Change) {
 		areCertain = areCertain || len(c.Gained) > 0

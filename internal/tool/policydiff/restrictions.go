@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// compareByName compares descriptions by the name of what they describe.
+// compareByName compares two sets of descriptions. Each has a name as its key and a description as its value.
 func compareByName(before, after map[string]string) Change {
 	c := Change{Gained: []string{}, Lost: []string{}, Altered: []string{}}
 	for name, now := range after {
@@ -47,8 +47,8 @@ func textOrDefault(text string) string {
 	return text
 }
 
-// compareColumns compares which columns exist for agents, and how agents see them. It compares nothing for a table that
-// only one policy lists: such a table is reported as gained or lost as a whole.
+// compareColumns compares which columns exist for agents, and how they are masked. It compares nothing if only one
+// policy lists the table: then the report names the whole table.
 func compareColumns(before, after *policy.Table) Change {
 	if before == nil || after == nil {
 		return compareByName(nil, nil)
@@ -69,7 +69,7 @@ func compareColumns(before, after *policy.Table) Change {
 	return compareByName(describe(before), describe(after))
 }
 
-// compareWrites compares what agents may change.
+// compareWrites compares how agents may change the table.
 func compareWrites(before, after *policy.Table) Change {
 	describe := func(table *policy.Table) map[string]string {
 		out := map[string]string{}
@@ -103,7 +103,7 @@ func compareWrites(before, after *policy.Table) Change {
 		return out
 	}
 	c := compareByName(describe(before), describe(after))
-	// The SQL of a condition is long: the report only says that it changed.
+	// The SQL of a condition is long, so the report only says that the condition changed.
 	for i, text := range c.Altered {
 		if strings.HasPrefix(text, "what a ") {
 			c.Altered[i], _, _ = strings.Cut(text, ":")
@@ -118,7 +118,7 @@ func compareWrites(before, after *policy.Table) Change {
 		return strings.HasPrefix(text, "what a ") || strings.HasPrefix(text, "stamp of ")
 	}
 	if len(c.Gained) > 0 && !slices.ContainsFunc(c.Gained, func(text string) bool { return !conditions(text) }) {
-		// A new condition narrows a command that was allowed already.
+		// The new condition restricts a command that was allowed before, so agents gain nothing by it.
 		c.Altered, c.Gained = append(c.Altered, c.Gained...), []string{}
 	} else {
 		c.Gained = slices.DeleteFunc(c.Gained, conditions)
@@ -172,8 +172,8 @@ func compareViews(before, after *policy.Policy) Change {
 	return compareByName(describe(before), describe(after))
 }
 
-// boundChanges lists, part by part, the limits on statements that differ between both policies. It does not tell
-// whether a limit became narrower or wider, nor how many statements it affects.
+// boundChanges lists the contracts and limits that differ between the policies, part by part. It does not tell whether
+// a limit became stricter, nor how many statements it affects.
 func boundChanges(before, after *policy.Policy) []string {
 	oldBounds, newBounds := before.Restrictions(), after.Restrictions()
 	out := []string{}
@@ -192,7 +192,7 @@ func boundChanges(before, after *policy.Policy) []string {
 			now, newBounds := now[part]
 			switch {
 			case part == "" || exists == newBounds && oldParts == now:
-			case part == "which rows count": // The SQL of such a rule is long, and its rows are counted.
+			case part == "which rows count": // The SQL of such a rule is long, and compareRows counts its rows.
 				out = append(out, name+", "+part)
 			case !exists:
 				out = append(out, fmt.Sprintf("%s, %s: %s (new)", name, part, now))

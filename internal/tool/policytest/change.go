@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// applyChanges makes a change of the owner: rows of a table, or SQL. The error is of type policy.Errors if the file is
-// at fault.
+// applyChanges makes changes as the owner: it inserts rows of a table, or runs SQL. It returns policy.Errors if the
+// test file is wrong.
 func (b *templateDatabase) applyChanges(ctx context.Context, conn *pgx.Conn, changes []Change) error {
 	for _, c := range changes {
 		if c.Table == "" {
@@ -23,7 +23,7 @@ func (b *templateDatabase) applyChanges(ctx context.Context, conn *pgx.Conn, cha
 			}
 			continue
 		}
-		if b.isRegistry(c) { // The function writeRegistry writes rows of the registry.
+		if b.isRegistry(c) { // writeRegistry writes the rows of the consent registry.
 			continue
 		}
 		relation, err := b.findRelation(c.Place, c.Table)
@@ -43,14 +43,14 @@ func (b *templateDatabase) applyChanges(ctx context.Context, conn *pgx.Conn, cha
 	return nil
 }
 
-// withPlace returns an error of the server with the place in the file that it is about.
+// withPlace adds the place in the test file to an error of PostgreSQL.
 func withPlace(place Place, err error) error {
 	p := sqlProblem(place.File, "", err)
 	p.Line, p.Column = place.Line, place.Column
 	return policy.Errors{p}
 }
 
-// findRelation finds a table by its name as written.
+// findRelation finds a table by the name that the test file has, with or without a schema.
 func (b *templateDatabase) findRelation(place Place, name string) (*catalog.Relation, error) {
 	schema, table := "", name
 	if before, after, ok := strings.Cut(name, "."); ok {
@@ -98,8 +98,8 @@ func insertSQL(relation *catalog.Relation, row *node) (string, error) {
 		strings.Join(values, ", ") + ")", nil
 }
 
-// literalOf returns a value as the input function of its column's type takes it. A list becomes an array, and a mapping
-// or a list in a JSON column becomes JSON.
+// literalOf returns a YAML value as text that the column's type accepts. A list becomes an array; in a JSON column a
+// mapping or a list becomes JSON.
 func literalOf(sqlType string, n *node) string {
 	array := strings.HasSuffix(sqlType, "[]")
 	switch {
@@ -125,7 +125,7 @@ func literalOf(sqlType string, n *node) string {
 	}
 }
 
-// jsonValue returns the value that a node stands for.
+// jsonValue returns a YAML node as a Go value for encoding as JSON.
 func jsonValue(n *node) any {
 	switch n.Kind {
 	case yamlfile.MappingNode:

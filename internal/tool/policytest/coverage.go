@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// BlockCoverage is a block of a table's rule, and whether the result for the checked rows depended on it. HasShown: a
+// BlockCoverage tells whether the result for the checked rows depended on a block of a table's rule. HasShown: a
 // visible row would be hidden if the block were false for every row. Hidden: a hidden row would be visible if the block
 // were true for every row.
 type BlockCoverage struct {
@@ -25,14 +25,14 @@ type BlockCoverage struct {
 	rule     *policy.Rule
 }
 
-// IsComplete reports whether tests have seen the block both show and hide a row. A block that shows all rows hides
+// IsComplete reports whether the tests have a row that the block shows and one that it hides. A block "open" hides
 // none.
 func (c BlockCoverage) IsComplete() bool { return c.HasShown && (c.Hidden || c.Block == "open") }
 
-// coverage is the coverage of a file.
+// coverage counts the coverage of each block while the tests of a file run.
 type coverage struct {
 	rules       map[catalog.Name][]*BlockCoverage
-	countedRows map[string]bool // keys of the rows that the coverage has counted already
+	countedRows map[string]bool // keys of the rows that were counted already
 }
 
 func newCoverage(p *policy.Policy) *coverage {
@@ -46,7 +46,7 @@ func newCoverage(p *policy.Policy) *coverage {
 	return c
 }
 
-// blocks returns the blocks in the order of the files.
+// blocks returns the coverage of all blocks, in the order of the policy's files.
 func (c *coverage) blocks() []BlockCoverage {
 	out := []BlockCoverage{}
 	for _, rules := range c.rules {
@@ -66,9 +66,9 @@ func (c *coverage) blocks() []BlockCoverage {
 	return out
 }
 
-// countCoverage counts the rows that an expectation has checked: those that it names, or all of a table; a query counts
-// for all rows of the tables that it reads. A query that a contract refuses counts for the hidden rows, since the
-// contract comes before the blocks.
+// countCoverage counts the rows that an expectation has checked: those that it names, or all rows of a table. A query
+// counts for all rows of the tables that it reads. A query that a contract refuses counts for hidden rows only: the
+// contract refuses before any block is evaluated.
 func (d *testDatabase) countCoverage(ctx context.Context, c *coverage, e Expectation, settings []Setting) error {
 	if e.Caller == "owner" {
 		return nil
@@ -123,8 +123,8 @@ func (d *testDatabase) countCoverage(ctx context.Context, c *coverage, e Expecta
 	return nil
 }
 
-// countRows counts the coverage by rows of a table that meet a condition. A failed statement counts only if a contract
-// refused it; then it shows no row.
+// countRows counts the coverage by the rows of a table that meet a condition. A failed statement counts only if a
+// contract refused it; then no row counts as visible.
 func (d *testDatabase) countRows(ctx context.Context, c *coverage, caller string, settings []Setting,
 	table catalog.Name,
 	condition string, failedStatements []policy.Statement) error {

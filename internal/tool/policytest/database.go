@@ -29,7 +29,7 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// templateDatabase is a file's schema, data and policy in a database that tests copy.
+// templateDatabase is a database with a test file's schema, data and policy. Each test runs on a copy of it.
 type templateDatabase struct {
 	server   *Server
 	file     *File
@@ -39,7 +39,7 @@ type templateDatabase struct {
 	snapshot *catalog.Snapshot
 }
 
-// build makes the database that tests copy. An error is of type policy.Errors where a file is at fault.
+// build makes the template database. It returns policy.Errors if a file is wrong.
 func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, string) (Schema,
 	error)) (*templateDatabase,
 	error) {
@@ -76,7 +76,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) // PostgreSQL copies only a database without sessions.
+	defer conn.Close(context.WithoutCancel(ctx)) // PostgreSQL copies a database only if no session is connected.
 	schema := slices.Clone(f.Schema)
 	if f.Database != "" {
 		schema = nil
@@ -129,7 +129,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	return b, nil
 }
 
-// grantSchemas lets the owner use the schemas that the administrator has made for extensions.
+// grantSchemas lets the owner use the schemas that the administrator made for extensions.
 func (b *templateDatabase) grantSchemas(ctx context.Context, conn *pgx.Conn) error {
 	if !b.server.superuser {
 		return nil
@@ -161,7 +161,7 @@ func (b *templateDatabase) setOwnerRole(ctx context.Context, conn *pgx.Conn) err
 	return err
 }
 
-// checkCallers checks the attributes of the callers, so that an error is reported before a login fails.
+// checkCallers checks the attributes of the callers, so that a mistake is reported with its place before a login fails.
 func (b *templateDatabase) checkCallers() error {
 	var errs policy.Errors
 	declaredAttributes := b.policy.Attributes()
@@ -198,7 +198,7 @@ func runFiles(ctx context.Context, conn *pgx.Conn, files []string) error {
 	return nil
 }
 
-// runText runs SQL and resets its settings: a dump of pg_dump empties the search path.
+// runText runs SQL and then resets all settings: the output of pg_dump empties the search path.
 func runText(ctx context.Context, conn *pgx.Conn, name, text string) error {
 	if err := runPieces(ctx, conn, text); err != nil {
 		return policy.Errors{sqlProblem(name, text, err)}
@@ -207,8 +207,8 @@ func runText(ctx context.Context, conn *pgx.Conn, name, text string) error {
 	return err
 }
 
-// sqlProblem adds the place in a file of SQL to an error of the server. Of several statements in one message the server
-// does not say which one failed, unless it is a syntax error.
+// sqlProblem adds the place in an SQL file to an error of PostgreSQL. If a message has several statements, PostgreSQL
+// says which one failed only for a syntax error.
 func sqlProblem(file, text string, err error) *policy.Error {
 	place := Place{File: file}
 	var pg *pgconn.PgError
@@ -245,10 +245,10 @@ type testDatabase struct {
 	listener    net.Listener
 	serveErrors chan error
 	sessions    map[string]*pgconn.PgConn
-	changeCount int // counts the changes by the owner and the callers
+	changeCount int // how many changes the owner and the callers have made
 }
 
-// credential is the credential of every caller.
+// credential is the password that all callers use.
 type credential struct {
 	password          string
 	storedCredentials scram.StoredCredentials
@@ -263,7 +263,7 @@ func newCredential(password string) (credential, error) {
 	return credential{password, storedVerifier}, err
 }
 
-// openCopy copies the database and serves it.
+// openCopy copies the template and starts a proxy for the copy.
 func (b *templateDatabase) openCopy(ctx context.Context, login credential, log *slog.Logger) (_ *testDatabase,
 	err error) {
 	d := &testDatabase{templateDatabase: b, sessions: map[string]*pgconn.PgConn{}}
@@ -355,7 +355,7 @@ func (d *testDatabase) close(ctx context.Context) error {
 	return d.server.dropDatabase(ctx, d.name)
 }
 
-// proxyRouter connects enforcement and the proxy, as package serve does.
+// proxyRouter tells the proxy how to treat a login, as package serve does.
 type proxyRouter struct {
 	enforcer *enforce.Enforcer
 	upstream proxy.Upstream
@@ -377,7 +377,7 @@ func (r proxyRouter) Route(user, database string) proxy.Route {
 		}}
 }
 
-// callerSession returns the connection of a caller, which lasts for the whole test.
+// callerSession returns the connection of a caller, which stays open for the whole test.
 func (d *testDatabase) callerSession(ctx context.Context, name string, login credential) (*pgconn.PgConn, error) {
 	if c := d.sessions[name]; c != nil && !c.IsClosed() {
 		return c, nil
@@ -413,7 +413,7 @@ func (f *File) caller(name string) *Caller {
 
 func (d *testDatabase) caller(name string) *Caller { return d.file.caller(name) }
 
-// shortPath returns a path in the form that is shortest for people.
+// shortPath returns a path relative to the working directory if that is shorter.
 func shortPath(path string) string {
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, path); err == nil && len(rel) < len(path) {

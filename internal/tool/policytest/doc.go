@@ -1,8 +1,7 @@
 // Package policytest runs tests of a policy: files that say which rows a caller sees, which statements are refused, and
-// what changes when the owner changes something.
+// what changes when the owner changes data.
 //
-// A test runs on databases of its own, with the same enforcement as serve: the policy is installed as migrate installs
-// it, and a caller's statements go through the proxy over the wire. Nothing is evaluated here instead of in the
-// database. No test sees the changes of another. The databases, the roles and the server that were made are removed at
-// the end, also after an error.
+// A test runs on its own databases, enforced as serve does it: migrate installs the policy, and a caller's statements
+// go through a proxy over the wire. This package never evaluates the policy itself. No test sees the changes of
+// another. At the end, also after an error, the package removes the databases, the roles and the server that it made.
 package policytest

@@ -19,8 +19,8 @@ import (
 // Schema is the schema of a database, without its rows.
 type Schema struct{ Extensions, SQL string }
 
-// DumpSchema reads the schema of a database with pg_dump, whose PG… variables say how to log in. It leaves out what
-// pgconsent has installed in the database.
+// DumpSchema reads the schema of a database with pg_dump, without the objects that pgconsent has installed. The
+// variables PG… of the environment say how pg_dump logs in.
 func DumpSchema(ctx context.Context, environment []string) (Schema, error) {
 	bin, err := pgcluster.FindBinaries(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func DumpSchema(ctx context.Context, environment []string) (Schema, error) {
 	if s.Extensions, err = restore(extensions); err != nil {
 		return s, err
 	}
-	// The schemas that extensions are in come before the extensions.
+	// pg_restore makes the schemas of extensions before the extensions.
 	var schemas []string
 	for _, m := range extensionSchema.FindAllStringSubmatch(s.Extensions, -1) {
 		name := unquote(m[1])
@@ -102,15 +102,15 @@ var extensionSchema = regexp.MustCompile(`(?m)^CREATE EXTENSION .* WITH SCHEMA `
 var listEntry = regexp.MustCompile(
 	`^\d+; \d+ \d+ (EXTENSION|SCHEMA|POLICY|TRIGGER|EVENT TRIGGER|ROW SECURITY|[A-Z][A-Z ]*?) (\S+) (.*)$`)
 
-// pgconsentNamePattern matches the names of pgconsent's policies and triggers, after the name of a table.
+// pgconsentNamePattern matches, in a line of pg_restore's list, the name of a policy or trigger that pgconsent made.
 var pgconsentNamePattern = regexp.MustCompile(` (!|zz_)?pgconsent_`)
 
-// withoutOurObjects separates the extensions from the rest, and leaves out what migrate makes: policies, triggers, and
-// row security where only pgconsent's policies need it.
+// withoutOurObjects separates the extensions from the other entries. It leaves out the policies and triggers that
+// migrate makes, and row security of tables that have only pgconsent's policies.
 func withoutOurObjects(entries []string) (extensions, otherEntries []string) {
 	isOwnName := pgconsentNamePattern.MatchString
 	table := func(schema, tag string) string { name, _, _ := strings.Cut(tag, " "); return schema + "." + name }
-	var policies, otherPolicies []string // The tables with such policies are listed.
+	var policies, otherPolicies []string // Tables with pgconsent's policies, and tables with others.
 	for _, e := range entries {
 		if m := listEntry.FindStringSubmatch(e); m != nil && m[1] == "POLICY" {
 			if isOwnName(m[3]) {

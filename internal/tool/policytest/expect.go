@@ -14,17 +14,17 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Failure is an expectation that was not met.
+// Failure describes an expectation that the answer did not meet.
 type Failure struct {
 	Place
 	As      string   `json:"as"`
-	What    string   `json:"what"` // what the test expects, in words
-	Problem string   `json:"says"` // a sentence that says what is wrong
+	What    string   `json:"what"` // the expectation, in words
+	Problem string   `json:"says"` // a sentence that says how the answer differs
 	Want    []string `json:"want,omitempty"`
 	Got     []string `json:"got,omitempty"`
 }
 
-// statementAnswer is the server's answer to the last statement of a text.
+// statementAnswer is the proxy's answer to the last statement of a text.
 type statementAnswer struct {
 	columns     []string
 	rows        [][]*string
@@ -32,7 +32,7 @@ type statementAnswer struct {
 	serverError *pgconn.PgError
 }
 
-// runAs sends a text as a caller, or as the owner.
+// runAs sends a text as a caller through the proxy, or as the owner.
 func (d *testDatabase) runAs(ctx context.Context, caller, sql string, login credential) (statementAnswer, error) {
 	conn := d.ownerConn.PgConn()
 	if caller != "owner" {
@@ -74,7 +74,7 @@ func readResult(r *pgconn.ResultReader) statementAnswer {
 		}
 		a.rows = append(a.rows, values)
 	}
-	a.tag, _ = r.Close() // Close returns the error of the whole text.
+	a.tag, _ = r.Close() // Close returns the last statement's tag, and the error of the whole text.
 	return a
 }
 
@@ -86,7 +86,8 @@ func (a statementAnswer) errorText() string {
 	return out
 }
 
-// checkExpectation checks an expectation; an error is of type policy.Errors if it is an error in the file.
+// checkExpectation sends what an expectation needs and compares the answers. It returns policy.Errors if the file is
+// wrong.
 func (d *testDatabase) checkExpectation(ctx context.Context, e Expectation, login credential) ([]Failure, error) {
 	for _, setting := range e.Settings {
 		a, err := d.runAs(ctx, e.Caller, "SET "+quoteSetting(setting.Name)+" = "+catalog.QuoteLiteral(setting.Value), login)
@@ -146,7 +147,7 @@ func singleLine(sql string) string {
 	return s
 }
 
-// checkAnswer compares an answer with the expectation of a query.
+// checkAnswer compares the answer to a query with the expectation.
 func (e Expectation) checkAnswer(a statementAnswer) *Failure {
 	if e.Error != "" {
 		switch {
@@ -208,7 +209,7 @@ func (e Expectation) compareRows(a statementAnswer) *Failure {
 	return &Failure{Problem: "the rows are others", Want: want, Got: got}
 }
 
-// rowTexts returns the rows of an answer as texts, for comparing and for reading.
+// rowTexts returns the rows of an answer, each as one line of text.
 func (a statementAnswer) rowTexts() []string {
 	out := []string{}
 	for _, row := range a.rows {
@@ -231,7 +232,7 @@ func valueText(v *string) string {
 	return *v
 }
 
-// nodeText returns a value of the file as an answer shows it.
+// nodeText returns a value of the test file in the spelling that PostgreSQL's answers have.
 func nodeText(n *node) string {
 	if n.Kind == yamlfile.NullNode {
 		return "NULL"
@@ -239,7 +240,7 @@ func nodeText(n *node) string {
 	return n.Value
 }
 
-// equalsValue compares a value of the file with a value as the server writes it.
+// equalsValue reports whether a value of the test file equals a value that PostgreSQL returned.
 func equalsValue(n *node, v *string) bool {
 	switch {
 	case v == nil || n.Kind == yamlfile.NullNode:
@@ -251,13 +252,13 @@ func equalsValue(n *node, v *string) bool {
 	}
 }
 
-// rowIdentity has the columns that identify a row of a table.
+// rowIdentity is a table and the columns by which a test identifies its rows.
 type rowIdentity struct {
 	relation *catalog.Relation
 	columns  []string
 }
 
-// rowIdentityOf chooses the columns that identify a row: the primary key if the caller can read it, else the columns
+// rowIdentityOf chooses the columns that identify a row: the primary key if the caller can read it, or else the columns
 // that the test names.
 func (d *testDatabase) rowIdentityOf(rows RowExpectation) (rowIdentity, error) {
 	relation, err := d.findRelation(rows.Place, rows.Table)
@@ -302,8 +303,8 @@ func (id rowIdentity) selectSQL() string {
 	return "SELECT " + strings.Join(out, ", ") + " FROM " + id.relation.Name.SQL()
 }
 
-// findRows finds the rows that a test names, as the owner: by a value of the key, a list for a key of several columns,
-// or { column: value }. A row that does not exist is an error: a test that it is hidden would test nothing.
+// findRows finds, as the owner, the rows that a test names: by a key value, by a list if the key has several columns,
+// or by { column: value }. A row that does not exist is an error, since a test that it is hidden would prove nothing.
 func (d *testDatabase) findRows(ctx context.Context, id rowIdentity, keys []*node) ([]string, error) {
 	out := []string{}
 	for _, key := range keys {
@@ -349,7 +350,7 @@ func (d *testDatabase) findRows(ctx context.Context, id rowIdentity, keys []*nod
 	return out, nil
 }
 
-// visibleRows reads the rows that a caller sees.
+// visibleRows reads, as a caller, the rows of a table.
 func (d *testDatabase) visibleRows(ctx context.Context, caller string, id rowIdentity, login credential) ([]string,
 	*Failure,
 	error) {
@@ -398,7 +399,7 @@ func (d *testDatabase) checkExactRows(ctx context.Context, e Expectation, rows R
 	return compareRowTexts(got, want), nil
 }
 
-// compareRowTexts returns a failure that names the missing rows and the unexpected ones; both lists are sorted.
+// compareRowTexts returns a failure that names the missing and the unexpected rows, or nil. Both lists are sorted.
 func compareRowTexts(got, want []string) *Failure {
 	missing, extra := rowsNotIn(want, got), rowsNotIn(got, want)
 	switch {
@@ -476,7 +477,7 @@ func (d *testDatabase) visibleAndNamedRows(ctx context.Context, e Expectation, r
 	return got, namedRows, failure, err
 }
 
-// checkColumns compares the columns that exist for a caller with the expected ones.
+// checkColumns compares the columns that a caller sees in a table with the expected ones.
 func (d *testDatabase) checkColumns(ctx context.Context, e Expectation, rows RowExpectation,
 	login credential) (*Failure, error) {
 	relation, err := d.findRelation(rows.Place, rows.Table)

@@ -18,19 +18,19 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// FileName is the name of a file of tests in a folder.
+// FileName is the name that files of tests have in a folder.
 const FileName = "policy_test.yaml"
 
-// File is a file of tests as its author wrote it.
+// File is a file of tests in the form that its author wrote.
 type File struct {
 	Path           string
 	Policy         string   // path of the policy's file or folder
-	PolicyAt       Place    // where the file names the policy
+	PolicyAt       Place    // where in the test file the policy is named
 	Extensions     []string // SQL files that the server's administrator runs
 	Schema         []string // SQL files that the owner runs
 	Data           []string // SQL files that the owner runs after those of Schema
-	Database       string   // a database of the configuration, whose schema is copied; "": the files of Schema make it
-	DatabaseAt     Place    // where the file names the database
+	Database       string   // a database of the configuration whose schema is copied; "": Schema makes it
+	DatabaseAt     Place    // where in the test file the database is named
 	Owner          string
 	SearchPath     []string
 	Enforcement    string // auto or both
@@ -44,17 +44,17 @@ type Caller struct {
 	Place
 	Name       string
 	Attributes map[string]string
-	Settings   []Setting // settings sent as the session begins, as in a DSN
+	Settings   []Setting // settings that the caller sends when it logs in, as in a DSN
 }
 
-// Setting is a setting and its value.
+// Setting is a setting of a caller's session and its value.
 type Setting struct{ Name, Value string }
 
-// Test is one test.
+// Test is one test of a file: a name and the steps to run.
 type Test struct {
 	Place
 	Name   string
-	Caller string // the caller for expectations that name none
+	Caller string // the caller of expectations that do not name one
 	Steps  []Step
 }
 
@@ -64,7 +64,7 @@ type Step struct {
 	Expectations         []Expectation
 }
 
-// Change is something that the owner does: rows of a table, or SQL.
+// Change is a change by the owner: rows inserted into a table, or SQL.
 type Change struct {
 	Place
 	Table string
@@ -76,22 +76,22 @@ type Change struct {
 type Expectation struct {
 	Place
 	Caller   string
-	Settings []Setting // settings that the caller makes before, for the rest of the test
+	Settings []Setting // settings that the caller makes first; they last until the test ends
 
 	ExactRows, VisibleRows, HiddenRows []RowExpectation
-	Columns                            []RowExpectation // for each table the expected names of its columns
+	Columns                            []RowExpectation // the expected names of columns, by table
 
 	Query       string
 	Value       *node
 	Rows        *node
-	Count       int // the expected number of rows; -1: no number is expected
-	ChangedRows int // number of rows that the statement changes; -1: the file does not say
+	Count       int // the expected number of rows; -1: the file does not give a number
+	ChangedRows int // the number of rows that the statement must change; -1: the file does not say
 	InOrder     bool
 	Error       string // the expected SQLSTATE, or "any"
 	Message     string
 }
 
-// RowExpectation are the expected rows of a table: by their keys, their number, or all of them.
+// RowExpectation names the expected rows of a table: by their keys, by their number, or as all its rows.
 type RowExpectation struct {
 	Place
 	Table   string
@@ -102,8 +102,8 @@ type RowExpectation struct {
 
 var callerName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
-// FindFiles returns the files of tests that the arguments name. An argument is a file, or a folder with files
-// policy_test.yaml in it or beneath.
+// FindFiles returns the test files that the arguments name. An argument is a file, or a folder that is searched for
+// files named policy_test.yaml.
 func FindFiles(paths []string) ([]string, error) {
 	var out []string
 	for _, path := range paths {
@@ -134,7 +134,7 @@ func FindFiles(paths []string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// Load reads a file of tests. The error is of type policy.Errors where the file is at fault.
+// Load reads a file of tests. It returns policy.Errors if the file is wrong.
 func Load(path string) (*File, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -155,7 +155,8 @@ func Load(path string) (*File, error) {
 	return f, nil
 }
 
-// useWorldFolder fills in what a world's folder has: its agents are the callers, its files the schema and the data.
+// useWorldFolder fills in the files of a folder with a world.yaml: its agents are the callers, its SQL files the schema
+// and data.
 func (f *File) useWorldFolder() error {
 	dir := filepath.Dir(f.Path)
 	exists := func(into *[]string, name string) {
@@ -189,7 +190,7 @@ func (f *File) useWorldFolder() error {
 	return nil
 }
 
-// relativePath makes the path of a file relative to the test file's folder.
+// relativePath returns a path as seen from the folder of the test file.
 func (f *File) relativePath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -410,7 +411,7 @@ func (f *File) callers() []string {
 	return names
 }
 
-// readCallerOrOwner reads the name of a caller, or "owner".
+// readCallerOrOwner reads the name of a caller of the file, or "owner".
 func (r *fileReader) readCallerOrOwner(f *File, n *node) string {
 	var name string
 	r.wordReader(&name, "as")(n)

@@ -37,7 +37,7 @@ type junitOutcome struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes reports in the form that CI systems read: a suite for each file.
+// WriteJUnit writes reports as JUnit XML, which CI systems read, with a suite for each test file.
 func WriteJUnit(w io.Writer, reports []Report) error {
 	var all junitSuites
 	for _, r := range reports {

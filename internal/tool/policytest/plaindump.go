@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A file of SQL may be what pg_dump writes for psql: with lines that psql itself understands, rows after COPY, settings
-// of another version, and names of roles and of a database that are not here.
+// An SQL file may be output of pg_dump for psql. It then has psql commands, rows after COPY, settings of another
+// version of PostgreSQL, and roles and a database that this server lacks. These patterns match such lines.
 var (
 	psqlLine     = regexp.MustCompile(`^\\(un)?(restrict|connect|c|encoding|echo)\b`)
 	copyLine     = regexp.MustCompile(`(?i)^COPY .* FROM stdin( WITH .*)?;$`)
@@ -25,9 +25,9 @@ var (
 // identifier matches the name of a role or a schema.
 const identifier = `("(?:[^"]|"")+"|[^\s";]+)`
 
-// serverNames has the roles and settings of a server, among them those that a dump names.
+// serverNames has the roles and settings that a server knows, for comparing them with those that a dump names.
 type serverNames struct {
-	roles    map[string]bool // each role, and whether the session may act for it
+	roles    map[string]bool // each role, and whether the session may set objects' owner to it
 	settings map[string]bool
 }
 
@@ -52,7 +52,7 @@ func readServerNames(ctx context.Context, conn *pgx.Conn) (serverNames, error) {
 }
 
 // namesUnknownRoleOrSetting reports whether a line, which is a complete statement, names a role or setting that the
-// server lacks. Such a line is left out.
+// server lacks. splitPieces leaves such a line out.
 func (h serverNames) namesUnknownRoleOrSetting(line string) bool {
 	if m := setLine.FindStringSubmatch(line); m != nil {
 		return !h.settings[strings.ToLower(m[1])]
@@ -69,21 +69,21 @@ func (h serverNames) namesUnknownRoleOrSetting(line string) bool {
 	return databaseLine.MatchString(line)
 }
 
-// keyRole matches keywords that are written in the place of a role's name.
+// keyRole matches the keywords that SQL allows in place of a role's name.
 var keyRole = regexp.MustCompile(`^(?i:PUBLIC|CURRENT_ROLE|CURRENT_USER|SESSION_USER)$`)
 
-// hasRole reports whether the server has a role, named as in SQL.
+// hasRole reports whether the server has a role. The name is written as in SQL.
 func (h serverNames) hasRole(role string) bool {
 	_, ok := h.roles[unquote(role)]
 	return ok || keyRole.MatchString(role)
 }
 
-// mayActFor reports whether the session may make a role the owner of something.
+// mayActFor reports whether the session may make a role the owner of an object.
 func (h serverNames) mayActFor(role string) bool {
 	return h.roles[unquote(role)] || keyRole.MatchString(role)
 }
 
-// unquote returns the name that an identifier means.
+// unquote returns the name that an SQL identifier stands for.
 func unquote(name string) string {
 	if quotedRest, ok := strings.CutPrefix(name, `"`); ok {
 		return strings.ReplaceAll(strings.TrimSuffix(quotedRest, `"`), `""`, `"`)
@@ -91,15 +91,15 @@ func unquote(name string) string {
 	return strings.ToLower(name)
 }
 
-// scriptPiece is SQL that is sent at once. After a COPY it also has the rows.
+// scriptPiece is SQL that is sent as one message. If it is a COPY, rows are the rows to send after it.
 type scriptPiece struct {
 	offset int // the position in the file, in bytes
 	sql    string
 	rows   *string
 }
 
-// splitPieces divides a file of SQL into pieces. Parts that are left out are replaced by blanks, so that positions stay
-// the same.
+// splitPieces divides an SQL file into pieces. It replaces skipped lines by blanks, so that positions in errors stay
+// right.
 func splitPieces(text string, isSkipped func(string) bool) []scriptPiece {
 	var out []scriptPiece
 	var sql strings.Builder
@@ -140,11 +140,11 @@ func splitPieces(text string, isSkipped func(string) bool) []scriptPiece {
 	return append(out, scriptPiece{offset: from, sql: sql.String()})
 }
 
-// scriptLexer knows whether a line begins between two statements.
+// scriptLexer tracks, line by line, whether the next line begins a new statement.
 type scriptLexer struct {
-	insideStatement     bool   // the line begins inside a statement
-	closingQuote        string // text that ends a quoted text or a comment
-	hasBackslashEscapes bool   // a backslash quotes the next character
+	insideStatement     bool   // the next line begins inside a statement
+	closingQuote        string // the text that ends the open quote or comment; "": nothing is open
+	hasBackslashEscapes bool   // in the open quote, a backslash escapes the next character
 	depth               int    // how deep comments are nested
 }
 
@@ -191,7 +191,7 @@ func isWord(c byte) bool {
 	return c == '_' || c == '$' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
 }
 
-// runPieces runs a file of SQL, up to the first error, whose position is that in the file.
+// runPieces runs an SQL file until the first error. The error's position is the position in the file.
 func runPieces(ctx context.Context, conn *pgx.Conn, text string) error {
 	h, err := readServerNames(ctx, conn)
 	if err != nil {

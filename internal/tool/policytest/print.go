@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Printer writes the results for people, as tests end.
+// Printer writes the results as text, each when its test ends.
 type Printer struct {
 	Out         io.Writer
 	UsesColours bool
@@ -20,7 +20,7 @@ func (p Printer) colourText(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// PrintStart prints which file begins.
+// PrintStart announces the tests of a file.
 func (p Printer) PrintStart(f *File, tests int) {
 	fmt.Fprintf(p.Out, "%s  %s\n", p.colourText("1", shortPath(f.Path)),
 		p.colourText("2", fmt.Sprintf("%d tests of %s", tests, shortPath(f.Policy))))
@@ -46,7 +46,7 @@ func (p Printer) PrintTest(r Result) {
 	}
 }
 
-// maxListedRows is how many rows of a failure are printed; --json has them all.
+// maxListedRows is how many rows of a failure are printed. The output of --json has all of them.
 const maxListedRows = 12
 
 func (p Printer) printRows(heading, colour string, rows []string) {
@@ -69,7 +69,7 @@ func (p Printer) printRows(heading, colour string, rows []string) {
 	}
 }
 
-// PrintFile prints the result of a whole file: its problems, and which blocks no test depends on.
+// PrintFile prints the result of a whole file: its problems, and the blocks of the policy on which no test depends.
 func (p Printer) PrintFile(r Report) {
 	for _, problem := range r.Problems {
 		fmt.Fprintf(p.Out, "  %s  %s\n", p.colourText("31;1", "FAIL"), problem.Error())

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// registryTable is the name by which test files call the records of the consent registry, unless the schema has a table
+// registryTable is the name that test files use for the records of the consent registry, unless the schema has a table
 // of that name.
 const registryTable = "registry"
 
@@ -25,8 +25,8 @@ func (b *templateDatabase) isRegistry(c Change) bool {
 	return !isTable
 }
 
-// writeRegistry writes the records of the registry, as its administrator: the last record of each subject, grantee and
-// scope.
+// writeRegistry writes, as the administrator, the registry rows of a test: the current consent of each subject, grantee
+// and scope.
 func (b *templateDatabase) writeRegistry(ctx context.Context, conn *pgx.Conn, changes []Change) error {
 	for _, c := range changes {
 		if !b.isRegistry(c) {
@@ -45,11 +45,11 @@ func (b *templateDatabase) writeRegistry(ctx context.Context, conn *pgx.Conn, ch
 	return nil
 }
 
-// relativeTime matches a time that is given relative to now.
+// relativeTime matches a time relative to now, such as "3 days ago".
 var relativeTime = regexp.MustCompile(`^(\d{1,6}) (second|minute|hour|day)s? (ago|ahead)$`)
 
-// upsertSQL returns the SQL that writes a row of the registry. Fields that are left out mean: to everybody, about
-// everything, given, and with the stream's categories.
+// upsertSQL returns the SQL that writes a row of the registry. Defaults are grantee and scope '*' (everybody,
+// everything), state given, and the categories of the stream.
 func upsertSQL(row *node) (string, error) {
 	relation := predicate.RegistryRelation()
 	valueSQL := map[string]string{

@@ -13,10 +13,10 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Options say how to run tests. The zero value is the default.
+// Options say how to run tests. The zero value runs all of them and reports nothing.
 type Options struct {
 	TestNames *regexp.Regexp // matches the names of the tests to run; nil: all tests run
-	// reads the schema of a database of the configuration; nil: there is none
+	// Dump reads the schema of a database of the configuration; nil: there is no configuration
 	Dump     func(ctx context.Context, database string) (Schema, error)
 	Log      *slog.Logger // nil: nothing is logged
 	OnStart  func(f *File, tests int)
@@ -33,14 +33,14 @@ type Result struct {
 	Duration  time.Duration `json:"-"`
 }
 
-// Report is the result of running a file.
+// Report is the result of running the tests of a file.
 type Report struct {
 	File   string `json:"file"`
 	Policy string `json:"policy,omitempty"`
 	// errors in the file, the policy or the schema, because of which no test ran
 	Problems policy.Errors   `json:"problems"`
 	Results  []Result        `json:"tests"`
-	Coverage []BlockCoverage `json:"coverage"` // coverage of the blocks; nil where only some tests ran
+	Coverage []BlockCoverage `json:"coverage"` // coverage of the policy's blocks; nil if only some tests ran
 	Duration time.Duration   `json:"-"`
 }
 
@@ -49,14 +49,14 @@ func (r Report) HasPassed() bool {
 	return len(r.Problems) == 0 && !slices.ContainsFunc(r.Results, func(t Result) bool { return !t.HasPassed })
 }
 
-// DependentFiles returns the files that a run depends on: a change of one is a reason to run again.
+// DependentFiles returns the files on which the tests depend. If one changes, the tests should run again.
 func (f *File) DependentFiles() []string {
 	return slices.Concat([]string{f.Path, f.Policy, filepath.Join(filepath.Dir(f.Path), "world.yaml")}, f.Extensions,
 		f.Schema, f.Data)
 }
 
-// Run runs the tests of a file. Errors in the file, the policy or the schema are in the report; the returned error is
-// one of the server.
+// Run runs the tests of a file. The report has the errors in the file, the policy or the schema. The returned error is
+// about the server.
 func Run(ctx context.Context, s *Server, path string, o Options) (report Report, err error) {
 	startTime := time.Now()
 	report = Report{File: path, Problems: policy.Errors{}, Results: []Result{}}
@@ -99,7 +99,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 		return report, err
 	}
 	coverage := newCoverage(b.policy)
-	var sharedDatabase *testDatabase // the database of the tests that change nothing
+	var sharedDatabase *testDatabase // tests that change nothing share this database
 	defer func() {
 		if sharedDatabase != nil {
 			err = errors.Join(err, sharedDatabase.close(context.WithoutCancel(ctx)))
@@ -140,10 +140,10 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 	return report, nil
 }
 
-// readOnlyStart matches the beginning of a statement that changes nothing.
+// readOnlyStart matches the beginning of a statement that cannot change data.
 var readOnlyStart = regexp.MustCompile(`(?i)^\s*(SELECT|TABLE|VALUES)\s`)
 
-// mayChange reports whether a test may change the database, and so needs one of its own.
+// mayChange reports whether a test may change data. Such a test runs on its own copy of the database.
 func (t *Test) mayChange() bool {
 	for _, s := range t.Steps {
 		if len(s.Preparation)+len(s.Actions) > 0 {
@@ -154,7 +154,7 @@ func (t *Test) mayChange() bool {
 				return true
 			}
 			if e.Error != "" && !readOnlyStart.MatchString(e.Query) {
-				return true // The statement may change data if it is not refused.
+				return true // If the expected error does not happen, the statement may change data.
 			}
 		}
 	}

@@ -19,22 +19,22 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// Server is a PostgreSQL server on which databases are made and removed.
+// Server is a PostgreSQL server on which the tests make and remove databases.
 type Server struct {
-	admin         *pgx.ConnConfig // login of the administrator, who makes databases
+	admin         *pgx.ConnConfig // how the administrator logs in, who makes the databases
 	superuser     bool
-	prefix        string // the prefix of the names of databases and roles
+	prefix        string // the names of databases and roles that the tests make begin with it
 	roles         migrations.Options
 	owner         string // the owner of the databases; "": the file names the owner
-	password      string // the password of the roles; "": the server asks for none
+	password      string // the password of the test roles; "": the server asks for none
 	cluster       *pgcluster.Cluster
-	dir           string // folder of the cluster
+	dir           string // the folder of the cluster
 	madeDatabases []string
 	madeRoles     []string // roles that the tests have made
 	nameCount     int
 }
 
-// NewPrivateServer starts a PostgreSQL of its own, from the binaries of this machine, in a folder that Close removes.
+// NewPrivateServer starts a new PostgreSQL server with this machine's binaries. Close stops it and removes its folder.
 func NewPrivateServer(ctx context.Context) (_ *Server, err error) {
 	dir, err := os.MkdirTemp("", "pgconsent-test")
 	if err != nil {
@@ -46,7 +46,7 @@ func NewPrivateServer(ctx context.Context) (_ *Server, err error) {
 			err = errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	if err := os.Chmod(dir, 0o711); err != nil { // The server may run as another user of the operating system.
+	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL may run as another system user.
 		return nil, err
 	}
 	s.cluster, err = pgcluster.Start(ctx, pgcluster.Config{Dir: dir, NoSync: true,
@@ -63,8 +63,8 @@ func NewPrivateServer(ctx context.Context) (_ *Server, err error) {
 	return s, nil
 }
 
-// NewServerOn uses a server that runs. The role of the DSN makes databases and roles there, whose names begin with
-// pgconsent_test_ and which Close removes; nothing else is touched.
+// NewServerOn uses a running server. The role of the DSN makes databases and roles whose names begin with
+// pgconsent_test_, and Close removes them. Nothing else on the server changes.
 func NewServerOn(ctx context.Context, dsn string) (*Server, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -108,8 +108,8 @@ func NewServerOn(ctx context.Context, dsn string) (*Server, error) {
 	return s, nil
 }
 
-// firstLogin logs in as the administrator, and keeps which host, and whether TLS, the server has accepted: sslmode
-// prefer and allow leave it open.
+// firstLogin logs in as the administrator. It stores the host and the use of TLS that worked, since a DSN with sslmode
+// prefer or allow leaves that open.
 func (s *Server) firstLogin(ctx context.Context) (*pgx.Conn, error) {
 	attempts := append([]*pgconn.FallbackConfig{{Host: s.admin.Host, Port: s.admin.Port, TLSConfig: s.admin.TLSConfig}}, s.admin.Fallbacks...)
 	s.admin.Fallbacks = nil
@@ -136,7 +136,7 @@ func newLoginError(reason string, args ...any) *sqlstate.Error {
 		args...)
 }
 
-// connectAs logs in as a role, "" being the administrator, to a database, "" being the database of the DSN.
+// connectAs logs in as a role ("": the administrator) to a database ("": the database of the DSN).
 func (s *Server) connectAs(ctx context.Context, database, role string) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, s.config(database, role))
 	if err != nil {
@@ -158,12 +158,12 @@ func (s *Server) config(database, role string) *pgx.ConnConfig {
 	return c
 }
 
-// dsnFor returns how a role of the tests logs in to a database.
+// dsnFor returns the connection string by which a test role logs in to a database.
 func (s *Server) dsnFor(database, role string) string {
 	quote := func(v string) string { return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v) + "'" }
 	mode := "disable"
 	if s.admin.TLSConfig != nil {
-		mode = "require" // The administrator's connection has verified what its DSN asks for.
+		mode = "require" // The administrator's login has verified the certificate if its DSN requires that.
 	}
 	out := fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=%s", quote(s.admin.Host), s.admin.Port, quote(role),
 		quote(database), mode)
@@ -173,8 +173,8 @@ func (s *Server) dsnFor(database, role string) string {
 	return out
 }
 
-// createDatabase makes a database, as a copy of another if from is not empty. The statement is not cancelled when ctx
-// ends: the server might still complete it, and then the database would not be removed.
+// createDatabase makes a database; if from is not empty, as a copy of it. The statement is not cancelled when ctx ends:
+// PostgreSQL might still complete it, and nobody would remove that database.
 func (s *Server) createDatabase(ctx context.Context, from, owner string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -198,14 +198,14 @@ func (s *Server) createDatabase(ctx context.Context, from, owner string) (string
 	quotedName := pgx.Identifier{name}.Sanitize()
 	strategy := ""
 	if s.cluster != nil {
-		strategy = " STRATEGY FILE_COPY" // This strategy asks for checkpoints, which cost nothing where nothing is synced.
+		strategy = " STRATEGY FILE_COPY" // FILE_COPY needs checkpoints, which are cheap without fsync.
 	}
 	createSQL := "CREATE DATABASE " + quotedName + " TEMPLATE " + pgx.Identifier{from}.Sanitize() + strategy
 	if _, err := conn.Exec(ctx, createSQL); err != nil {
 		return "", fmt.Errorf("make a database: %w", err)
 	}
 	s.madeDatabases = append(s.madeDatabases, name)
-	// A copy does not have the privileges on the database itself.
+	// PostgreSQL does not copy the privileges on the database itself.
 	statements := []string{"REVOKE CREATE, TEMPORARY ON DATABASE " + quotedName + " FROM PUBLIC"}
 	if s.superuser {
 		statements = append(statements, "ALTER DATABASE "+quotedName+" OWNER TO "+pgx.Identifier{owner}.Sanitize())
@@ -240,7 +240,7 @@ func (s *Server) dropDatabase(ctx context.Context, name string) error {
 	return pgcluster.DropDatabase(ctx, conn, name)
 }
 
-// Close removes all databases, roles and files that were made.
+// Close removes all databases, roles and files that the tests made, and stops a private server.
 func (s *Server) Close(ctx context.Context) error {
 	if s.dir != "" {
 		var err error

@@ -8,11 +8,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// quietTime is how long all files must be unchanged before tests run again, since editors write in several steps.
+// quietTime is how long all files must be unchanged before the tests run again, since editors write in several steps.
 const quietTime = 200 * time.Millisecond
 
-// WaitForChange returns when one of the files, or a file of one of the folders, has changed, or when ctx ends. Files
-// that are replaced, as editors do, and files that do not exist yet are seen as well.
+// WaitForChange returns when one of the files, or a file in one of the folders, has changed, or when ctx ends. It also
+// notices files that an editor replaces, and files that do not exist yet.
 func WaitForChange(ctx context.Context, files []string) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Place is a place in a file of tests.
+// Place is a position in a file of tests.
 type Place = yamlfile.Place
 
 type node = yamlfile.Node
@@ -20,7 +20,7 @@ var fileFormat = yamlfile.Format{
 	SecondDocumentFix: "put it into a file of its own",
 }
 
-// fileReader reads a file of tests and collects every error.
+// fileReader reads a file of tests and collects all errors in it.
 type fileReader struct {
 	file string
 	errs policy.Errors
@@ -30,7 +30,7 @@ func (r *fileReader) addError(place Place, suggestion, format string, args ...an
 	r.errs = append(r.errs, place.Errorf(suggestion, format, args...))
 }
 
-// parse returns the file's value, or nil if it is empty or no YAML.
+// parse returns the root node, or nil if the file is empty or no valid YAML.
 func (r *fileReader) parse(data []byte) *node {
 	root, errs := fileFormat.Parse(r.file, data)
 	r.errs = append(r.errs, errs...)
@@ -40,7 +40,7 @@ func (r *fileReader) parse(data []byte) *node {
 	return root
 }
 
-// requireKind reports a node that is not of this kind.
+// requireKind reports whether a node has the given kind, and adds an error if it has not.
 func (r *fileReader) requireKind(n *node, kind yamlfile.Kind, label string) bool {
 	if n.Kind != kind {
 		r.addError(n.Place, "", "%s must be %s, not %s", label, kind, n.Kind)
@@ -49,7 +49,7 @@ func (r *fileReader) requireKind(n *node, kind yamlfile.Kind, label string) bool
 	return true
 }
 
-// readFields passes each value of a mapping to the function for its key, in the order of the file.
+// readFields calls, for each key of a mapping, the function for that key with its value, in the order of the file.
 func (r *fileReader) readFields(n *node, label string, fields map[string]func(*node)) bool {
 	if !r.requireKind(n, yamlfile.MappingNode, label) {
 		return false
@@ -69,7 +69,7 @@ func (r *fileReader) readFields(n *node, label string, fields map[string]func(*n
 	return true
 }
 
-// wordReader returns a function that reads a scalar that is not empty.
+// wordReader returns a function that reads a scalar into a string. An empty scalar is an error.
 func (r *fileReader) wordReader(into *string, label string) func(*node) {
 	return func(n *node) {
 		if r.requireKind(n, yamlfile.ScalarNode, label) {
@@ -81,7 +81,7 @@ func (r *fileReader) wordReader(into *string, label string) func(*node) {
 	}
 }
 
-// wordsReader returns a function that reads a scalar or a list of scalars.
+// wordsReader returns a function that reads a scalar, or a list of scalars, into a list of strings.
 func (r *fileReader) wordsReader(into *[]string, label string) func(*node) {
 	return func(n *node) {
 		*into = []string{}

@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// chooseAttributes decides which facts about an agent the rules need, and their types: the type of most columns.
+// chooseAttributes decides which attributes of agents the rules need. An attribute has the type that most of its
+// columns have.
 func (s *schemaSurvey) chooseAttributes() {
 	var owners []*catalog.Column
 	names := map[string]int{}
@@ -28,7 +29,7 @@ func (s *schemaSurvey) chooseAttributes() {
 	for _, relation := range s.userTables {
 		owners = append(owners, relation.Column(relation.PrimaryKey[0]))
 	}
-	if len(owners) == 0 { // Only authors are known.
+	if len(owners) == 0 { // No column says to whom rows belong, only who wrote them.
 		for _, relation := range s.tables {
 			if column := s.columnRoles[relation].authorColumn; column != nil && len(s.columnRoles[relation].tenants) == 0 {
 				owners = append(owners, column)
@@ -68,8 +69,8 @@ func (s *schemaSurvey) chooseAttributes() {
 
 var attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
 
-// grantAttribute returns the attribute for a database whose rows say to whom they are shown, and not to whom they
-// belong.
+// grantAttribute returns the attribute user for a database whose rows list to whom they are shown, but do not say to
+// whom they belong.
 func (s *schemaSurvey) grantAttribute() *Attribute {
 	var lists []string
 	element := ""
@@ -95,7 +96,7 @@ func (s *schemaSurvey) grantAttribute() *Attribute {
 		Evidence: strings.Join(lists, ", ") + " look like lists of those whom a row is shown to"}
 }
 
-// tenantKey returns the attribute with which a tenant's column is compared.
+// tenantKey returns the name of the attribute with which a tenant column is compared.
 func (s *schemaSurvey) tenantKey(r *catalog.Relation, c *catalog.Column) string {
 	if target := s.referencedTable(r, c.Name); target != nil {
 		return s.tenantName(lastWord(singularWord(target.Name.Name)))
@@ -103,7 +104,7 @@ func (s *schemaSurvey) tenantKey(r *catalog.Relation, c *catalog.Column) string 
 	return s.tenantName(columnStem(c.Name))
 }
 
-// tenantName returns one name for tenants that have several.
+// tenantName returns the common name of a tenant that columns call by different names.
 func (s *schemaSurvey) tenantName(name string) string {
 	if commonName := s.tenantNames[name]; commonName != "" {
 		return commonName
@@ -111,8 +112,9 @@ func (s *schemaSurvey) tenantName(name string) string {
 	return name
 }
 
-// findSameTenants finds names that stand for the same tenant: org_id is the organization where some org_id refers to
-// that table, and where a column or table has that name as well. Names with different types stay separate.
+// findSameTenants finds different names for the same tenant. If some column org_id refers to the table of
+// organizations, then a table org, and columns org_id without a foreign key, mean the organization as well. Names with
+// different types stay separate.
 func (s *schemaSurvey) findSameTenants() {
 	types, commonNames := map[string]string{}, map[string]string{}
 	for _, relation := range s.tenantTables {
@@ -205,7 +207,7 @@ func tableCountText(n int) string {
 	return fmt.Sprintf("%d tables", n)
 }
 
-// comparesWith reports whether a column compares with an attribute.
+// comparesWith reports whether the types allow comparing a column with an attribute.
 func (a *Attribute) comparesWith(c *catalog.Column) bool {
 	return a != nil && typeFamily(a.Type) == typeFamily(c.Type)
 }

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Connection is the server and database as the tool reached them.
+// Connection describes how pgconsent init reached the server and the database.
 type Connection struct {
 	Database   string   // name of the database
 	Host       string   // host name, address, or folder of a socket
-	Port       int      //
-	TLS        string   // disable, require, verify-full
-	CA         string   // file with certificates; "": the system's
-	Role       string   // role that read the catalogs, and with which migrate works
+	Port       int      // port number
+	TLS        string   // sslmode: disable, require or verify-full
+	CA         string   // file with CA certificates; "": those of the operating system
+	Role       string   // role that read the catalogs, and as which migrate logs in
 	Owners     []string // roles that own the tables
 	SearchPath []string // the search path
 
-	HasPassword  bool // the role has a password, which is in the file migrate.pw
-	ServesOthers bool // pgconsent serves another database of the server, by the roles with the usual names
+	HasPassword  bool // the role has a password, which init writes to the file migrate.pw
+	ServesOthers bool // pgconsent already serves another database of this server, with the default role names
 }
 
-// Configuration writes a configuration for the proposal. Secrets are in files beside it.
+// Configuration returns the configuration file for the proposal. It names files beside it for the secrets.
 func (p *Proposal) Configuration(s Connection) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -95,7 +95,7 @@ func (p *Proposal) schemasOutsidePath(path []string) []string {
 	return sortedKeys(found)
 }
 
-// roleNameFor returns the name of a role for a database, cut to the bytes that PostgreSQL keeps of a name.
+// roleNameFor returns a role name for a database, cut to the 63 bytes that PostgreSQL stores.
 func roleNameFor(prefix, database string) string {
 	name := prefix + database
 	return strings.ToValidUTF8(name[:min(len(name), 63)], "")

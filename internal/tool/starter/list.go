@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// chooseTables decides which tables can be listed: first those with columns of their own that say who sees a row, then
-// those that refer to a listed one, to any depth, and last those of which only the author is known.
+// chooseTables decides which tables the policy lists. First come tables whose own columns say who sees a row, then
+// tables that refer to a listed one, at any depth. Then come tables of which only the author is known, and reference
+// data.
 func (s *schemaSurvey) chooseTables() {
 	for _, relation := range s.tables {
 		if !s.denyUnlistable(relation) && s.hasOwnColumns(relation) {
@@ -35,7 +36,7 @@ func (s *schemaSurvey) chooseTables() {
 	s.addVisibleLinks()
 }
 
-// listReferring lists the tables that refer to a listed one.
+// listReferring lists, round by round, the tables that refer to a table listed in an earlier round.
 func (s *schemaSurvey) listReferring() {
 	for hasChanged := true; hasChanged; {
 		hasChanged = false
@@ -57,9 +58,9 @@ func (s *schemaSurvey) listReferring() {
 	}
 }
 
-// requiredLinks returns the links to listed tables that decide for a table without such columns of its own: the links
-// that are NOT NULL, or all if none is. Tables of accounts and tenants do not count: a row that refers to an account
-// need not belong to it.
+// requiredLinks returns the links to listed tables by which a row of this table is visible, for a table whose own
+// columns do not say who sees a row. These are its NOT NULL links, or all links if none is NOT NULL. Links to tables of
+// accounts and tenants do not count: a row that refers to an account need not belong to it.
 func (s *schemaSurvey) requiredLinks(relation *catalog.Relation, rank int) []parentLink {
 	var requiredParents, optionalParents []parentLink
 	for _, l := range s.linksOf(relation) {
@@ -78,14 +79,15 @@ func (s *schemaSurvey) requiredLinks(relation *catalog.Relation, rank int) []par
 	return optionalParents
 }
 
-// parentLink is a link to a table whose rule also holds for the rows that refer to it.
+// parentLink is a link to a table whose rows must be visible for the rows that refer to them to be visible.
 type parentLink struct {
 	tableLink
-	isOptional bool // a row shows also if its link is NULL
+	isOptional bool // a row is also visible if its link is NULL
 }
 
-// addVisibleLinks adds to every listed table links to the other listed tables to which it refers, so that a row does
-// not show while the row that it refers to is hidden. It leaves out links that would close a circle.
+// addVisibleLinks adds, for every listed table, links to the other listed tables to which it refers. Then a row is
+// hidden if the row that it refers to is hidden. Links that would make rules read each other in a circle go to
+// circleLinks.
 func (s *schemaSurvey) addVisibleLinks() {
 	for _, relation := range s.tables {
 		if s.listingRound[relation] <= 0 {
@@ -108,7 +110,7 @@ func (s *schemaSurvey) addVisibleLinks() {
 	}
 }
 
-// dependsOn returns whether the rule of one table reads another table, directly or through other tables.
+// dependsOn reports whether the rule of one table reads another table, directly or through other tables.
 func (s *schemaSurvey) dependsOn(table, target *catalog.Relation, visitedTables map[*catalog.Relation]bool) bool {
 	if visitedTables[table] {
 		return false
@@ -124,7 +126,7 @@ func isConsentRegister(r *catalog.Relation) bool {
 	return isOneOf(name, consentTables) || slices.Contains(strings.Split(name, "_"), "consent")
 }
 
-// denyUnlistable denies a table that cannot be listed whatever its columns are, with the reason.
+// denyUnlistable denies, with the reason, a table that no column could make listable.
 func (s *schemaSurvey) denyUnlistable(relation *catalog.Relation) bool {
 	name := singularWord(relation.Name.Name)
 	switch {
@@ -175,7 +177,7 @@ func (s *schemaSurvey) hasOwnColumns(relation *catalog.Relation) bool {
 			s.hasConsentColumn(relation)
 }
 
-// tenantAttribute returns the attribute whose values are the keys of a table of tenants.
+// tenantAttribute returns the attribute that holds keys of this table of tenants, or nil for other tables.
 func (s *schemaSurvey) tenantAttribute(r *catalog.Relation) *Attribute {
 	if !slices.Contains(s.tenantTables, r) {
 		return nil
@@ -183,7 +185,7 @@ func (s *schemaSurvey) tenantAttribute(r *catalog.Relation) *Attribute {
 	return s.tenantAttributes[s.tenantName(lastWord(singularWord(r.Name.Name)))]
 }
 
-// grantColumn returns the column that lists to whom a row is shown.
+// grantColumn returns the table's column that lists to whom a row is shown, if its type fits the attribute.
 func (a *Attribute) grantColumn(roles *tableColumnRoles) *catalog.Column {
 	if a == nil {
 		return nil
@@ -197,7 +199,7 @@ func (a *Attribute) grantColumn(roles *tableColumnRoles) *catalog.Column {
 	return nil
 }
 
-// isPersonTable reports whether a table has persons as rows.
+// isPersonTable reports whether a table's name says that its rows are persons.
 func (s *schemaSurvey) isPersonTable(r *catalog.Relation) bool {
 	return isOneOf(lastWord(singularWord(r.Name.Name)), personTables)
 }
@@ -207,7 +209,7 @@ func (s *schemaSurvey) hasConsentColumn(r *catalog.Relation) bool {
 	return len(s.columnRoles[r].consent) > 0
 }
 
-// whyReferenceData returns why a table looks like reference data; "" if it does not.
+// whyReferenceData returns the reason why a table looks like reference data, or "" if it does not.
 func (s *schemaSurvey) whyReferenceData(relation *catalog.Relation) string {
 	name := singularWord(relation.Name.Name)
 	if !isOneOf(name, referenceTables) && !isOneOf(lastWord(name), referenceEndings) {

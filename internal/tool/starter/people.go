@@ -8,16 +8,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// agreementTable is a table with columns that say whether a person agreed, and the column by which others name that
-// person.
+// agreementTable is a table whose columns say whether a person has agreed, and the column by which other tables refer
+// to that person.
 type agreementTable struct {
 	table  *catalog.Relation
 	column string
 }
 
-// agreementTables returns the tables that say whether the person agreed whom a key of a table names: that table, and
-// the tables that have at most one row for each of its rows, as profiles and settings of an account have. A register of
-// consents is none: which of its records counts is for a person to say.
+// agreementTables returns the tables that say whether the persons in personTable have agreed: personTable itself, and
+// tables with at most one row for each of its rows, such as profiles and settings. A register of consents is left out:
+// a human must say which of its records counts.
 func (s *schemaSurvey) agreementTables(personTable *catalog.Relation) []agreementTable {
 	if len(personTable.PrimaryKey) != 1 {
 		return nil
@@ -56,20 +56,20 @@ func isKey(r *catalog.Relation, column string) bool {
 		func(k catalog.Key) bool { return k.Where == "" && slices.Equal(k.Columns, []string{column}) })
 }
 
-// agreementHints are the conditions on a table of people that say that a person has agreed.
+// agreementHints are conditions on the columns of a table of people which say that a person has agreed.
 type agreementHints struct {
 	wordAgreements []agreement // conditions on columns that hold a word or a boolean
-	// conditions on columns that hold a time, of which no word says whether the agreement has ended
+	// conditions on columns that hold a time, if no column with a word says whether the agreement has ended
 	timeAgreements []agreementBlock
-	timeColumns    []string // the columns of times
+	timeColumns    []string // names of the columns that hold a time
 	unclearReasons []string // reasons why a column's values are not understood
 }
 
-// agreement is a word that a column must hold.
+// agreement is a column, and the word that it holds if the person has agreed.
 type agreement struct {
 	column   *catalog.Column
 	word     string
-	expires  *catalog.Column // the column with the time until which the agreement holds; nil: there is none
+	expires  *catalog.Column // the column with the time at which the agreement ends; nil: there is none
 	evidence string
 }
 
@@ -102,7 +102,7 @@ func (s *schemaSurvey) agreements(relation *catalog.Relation) agreementHints {
 	return out
 }
 
-// yamlBlock returns a block which requires that everybody to whom links lead has agreed.
+// yamlBlock returns a block which requires that every person to whom the links lead has agreed.
 func (a agreement) yamlBlock(links ...string) string {
 	expires := ""
 	if a.expires != nil {
@@ -112,9 +112,9 @@ func (a agreement) yamlBlock(links ...string) string {
 		policySpelling(a.word, a.column), expires)
 }
 
-// addSubjects adds the consent of those whom a row names: by a link to an account or a tenant that says whether it
-// agreed, and by a link to people whose own rule is not used, since the policy does not list them or the rules would go
-// round in a circle.
+// addSubjects adds blocks that require the consent of the persons to whom a row's links lead. The links are of two
+// kinds: to an account or tenant that says whether it agreed, and to people whose own rule cannot be used. That is so
+// if the policy does not list them, or if the rules would read each other in a circle.
 func (s *schemaSurvey) addSubjects(relation *catalog.Relation, add func(string, string, ...any), note func(string,
 	...any)) {
 	askedTables := map[string]bool{}
@@ -140,7 +140,7 @@ func (s *schemaSurvey) addSubjects(relation *catalog.Relation, add func(string, 
 			addConsent(linkToItself, subjects)
 		}
 	}
-	// A column without a foreign key is compared with the same account as the columns that have one.
+	// An owner column without a foreign key names the same account as the owner columns that have one.
 	if column := s.columnRoles[relation].ownerColumn; column != nil && s.userAttribute.comparesWith(column) &&
 		!slices.ContainsFunc(s.linksOf(relation),
 			func(l tableLink) bool { return slices.Contains(l.columns, column.Name) }) {
@@ -160,7 +160,7 @@ func (s *schemaSurvey) addSubjects(relation *catalog.Relation, add func(string, 
 	}
 }
 
-// addSubject adds the consent of one person whom a row names.
+// addSubject adds the block that requires the consent of one person whom a row names.
 func (s *schemaSurvey) addSubject(relation *catalog.Relation, l tableLink, subjects agreementTable, add func(string,
 	string,
 	...any),
@@ -180,7 +180,7 @@ func (s *schemaSurvey) addSubject(relation *catalog.Relation, l tableLink, subje
 			evidence += fmt.Sprintf(", and %s has one row for each of these, by %s", name, subjects.column)
 		}
 	}
-	// Where the deletion of a person leaves a NULL, the NULL does not mean that the row is about nobody.
+	// If deleting a person sets the column to NULL, a NULL does not mean that the row is about nobody.
 	isOptional := !l.notNull && s.listingRound[relation] > 0 && !isOwnerColumn(s.columnRoles[relation], l) &&
 		l.onDelete != catalog.SetNull &&
 		l.onDelete != catalog.SetDefault
@@ -238,7 +238,7 @@ func isOwnerColumn(roles *tableColumnRoles, l tableLink) bool {
 	return roles.ownerColumn != nil && slices.Equal(l.columns, []string{roles.ownerColumn.Name})
 }
 
-// isNullSQL returns the SQL condition that a link leads nowhere.
+// isNullSQL returns the SQL condition that one of the link's columns is NULL, so that it leads to no row.
 func (s *schemaSurvey) isNullSQL(r *catalog.Relation, l tableLink) string {
 	var nullConditions []string
 	for _, c := range l.columns {

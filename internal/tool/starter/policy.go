@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Policy writes the proposal as a policy with comments.
+// Policy returns the proposal as the text of a policy file, with its evidence as comments.
 func (p *Proposal) Policy(database string) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -112,7 +112,7 @@ func (p *Proposal) writeDenied(w func(string, ...any)) {
 	}
 }
 
-// commentText makes a text of the database one line, so that it cannot leave its comment.
+// commentText replaces line breaks in a text from the database, so that it cannot continue after the end of a comment.
 func commentText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
@@ -122,7 +122,7 @@ func commentText(text string) string {
 	}, text)
 }
 
-// RelationAtLine returns the name of the relation whose rule is on a line of the policy.
+// RelationAtLine returns the name of the relation whose rule is at a line of the proposed policy file.
 func (p *Proposal) RelationAtLine(policy string, line int) (relation string, ok bool) {
 	lines := strings.Split(policy, "\n")
 	for i := min(line, len(lines)) - 1; i >= 0; i-- {

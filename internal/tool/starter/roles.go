@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// tableColumnRoles are the meanings that the columns of a table seem to have, such as owner or tenant.
+// tableColumnRoles are the roles that the columns of a table seem to have, such as owner or tenant.
 type tableColumnRoles struct {
 	ownerColumn, authorColumn *catalog.Column
 	tenants                   []*catalog.Column
@@ -21,19 +21,19 @@ type tableColumnRoles struct {
 	contacts                  []string
 }
 
-// tableLink is a foreign key, or a column that is named like one.
+// tableLink is a foreign key, or a column that is named like a foreign key.
 type tableLink struct {
 	target            *catalog.Relation
-	columns           []string // columns of the table that has the link
-	targets           []string // columns of the table to which the link leads
-	isGuessedFromName bool     // the link is known only from the column's name
-	isFromRowPolicy   bool     // the link is only known from a comparison in a row policy
+	columns           []string // the columns that refer to the other table
+	targets           []string // the columns of the other table to which they refer
+	isGuessedFromName bool     // there is no foreign key, only a column with such a name
+	isFromRowPolicy   bool     // there is no foreign key, only a comparison in a row policy
 	notNull           bool
 
-	onDelete catalog.Action // for a foreign key: what deleting the row of the other table does
+	onDelete catalog.Action // what the foreign key does to the link if the other table's row is deleted
 }
 
-// findAccounts finds the tables of accounts and of tenants.
+// findAccounts finds the tables of accounts and the tables of tenants, by their names.
 func (s *schemaSurvey) findAccounts() {
 	for _, relation := range s.tables {
 		if len(relation.PrimaryKey) != 1 || typeFamily(relation.Column(relation.PrimaryKey[0]).Type) == "" {
@@ -47,8 +47,8 @@ func (s *schemaSurvey) findAccounts() {
 			s.userTables = append(s.userTables, relation)
 		}
 	}
-	// If there is a table of users, accounts are what users belong to, and members and profiles are people of their
-	// own.
+	// If there is a table of users, each row of a table of accounts is a tenant, to which users belong. Rows of tables of
+	// members and profiles are then people, not accounts.
 	if plainIndex := slices.IndexFunc(s.userTables, func(relation *catalog.Relation) bool {
 		return isOneOf(lastWord(singularWord(relation.Name.Name)), "user login")
 	}); plainIndex >= 0 {
@@ -63,7 +63,7 @@ func (s *schemaSurvey) findAccounts() {
 		}
 		s.userTables = accounts
 	}
-	for _, relation := range s.tables { // Profiles may have the account's key as their own.
+	for _, relation := range s.tables { // A profile's primary key may be the key of its account.
 		if len(relation.PrimaryKey) == 1 && snakeCase(relation.PrimaryKey[0]) == "id" &&
 			slices.Contains(s.userTables, s.referencedTable(relation, relation.PrimaryKey[0])) && !s.isIdentityTable(relation) {
 			s.userTables = append(s.userTables, relation)
@@ -74,7 +74,7 @@ func (s *schemaSurvey) findAccounts() {
 	}
 }
 
-// assignRoles gives each column of a table its role.
+// assignRoles finds which role each column of a table has, by names, types and keys.
 func (s *schemaSurvey) assignRoles(relation *catalog.Relation) *tableColumnRoles {
 	out := &tableColumnRoles{}
 	ownerRank := len(strings.Fields(ownerStems))
@@ -91,7 +91,7 @@ func (s *schemaSurvey) assignRoles(relation *catalog.Relation) *tableColumnRoles
 		case mayBeUser && (isOneOf(word, ownerStems) || isOneOf(name, ownerStems) ||
 			target != nil && word == lastWord(singularWord(target.Name.Name))):
 			if name == "uid" && target == nil && isUnique(relation, column.Name) {
-				break // The column is the row's own key.
+				break // The column is the row's own key, not a user's.
 			}
 			if rank := slices.Index(strings.Fields(ownerStems), word); out.ownerColumn == nil || rank >= 0 && rank < ownerRank {
 				out.ownerColumn, ownerRank = column, max(rank, 0)
@@ -103,7 +103,7 @@ func (s *schemaSurvey) assignRoles(relation *catalog.Relation) *tableColumnRoles
 		case mayBeUser && (isOneOf(word, authorStems) || isOneOf(name, authorStems)) && out.authorColumn == nil:
 			out.authorColumn = column
 		}
-		if !column.Virtual { // No rule reads a virtual column.
+		if !column.Virtual { // Rules cannot read virtual columns.
 			s.assignVisibilityRole(out, column, name)
 		}
 		if s.isVector(column) {
@@ -119,7 +119,7 @@ func (s *schemaSurvey) assignRoles(relation *catalog.Relation) *tableColumnRoles
 	return out
 }
 
-// assignVisibilityRole gives a column that decides who sees the row its role.
+// assignVisibilityRole adds a column that decides who sees a row to the fields of out.
 func (s *schemaSurvey) assignVisibilityRole(out *tableColumnRoles, column *catalog.Column, name string) {
 	if s.isConsentColumn(column) {
 		out.consent = append(out.consent, column)
@@ -137,7 +137,7 @@ func (s *schemaSurvey) assignVisibilityRole(out *tableColumnRoles, column *catal
 }
 
 // isConsentColumn reports whether a column says to what somebody agreed: by its name, the name of its enum, or the
-// words that it may have.
+// values that it allows.
 func (s *schemaSurvey) isConsentColumn(column *catalog.Column) bool {
 	consent, _ := looksLikeConsent(column.Name)
 	if !consent {
@@ -161,7 +161,7 @@ func isUnique(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(r.UniqueKeys, func(k catalog.Key) bool { return slices.Equal(k.Columns, []string{column}) })
 }
 
-// polymorphicColumns returns the two columns that name a row of one of several tables: x_id with x_type.
+// polymorphicColumns returns two columns, x_type and x_id, of which the first names a table and the second a row of it.
 func polymorphicColumns(relation *catalog.Relation) (kind, id string) {
 	for _, c := range relation.Columns {
 		word, ok := strings.CutSuffix(snakeCase(c.Name), "_type")
@@ -177,7 +177,7 @@ func polymorphicColumns(relation *catalog.Relation) (kind, id string) {
 	return "", ""
 }
 
-// isKeyOrReference reports whether a column identifies rows of its table or refers to others.
+// isKeyOrReference reports whether a column belongs to the primary key or to a foreign key.
 func isKeyOrReference(r *catalog.Relation, column string) bool {
 	return slices.Contains(r.PrimaryKey, column) ||
 		slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return slices.Contains(k.Columns, column) })
@@ -191,21 +191,21 @@ func (s *schemaSurvey) hasContactType(c *catalog.Column) bool {
 	return typeFamily(sqlType) == "text" || strings.HasSuffix(sqlType, "citext")
 }
 
-// canHoldConsent reports whether a column about consent can say that there is one, and is not its text, version or
-// number.
+// canHoldConsent reports whether a consent column can say that somebody has agreed. The text, version or number of a
+// consent cannot.
 func (s *schemaSurvey) canHoldConsent(c *catalog.Column) bool {
 	values, _ := s.columnValues(c)
 	return values != nil || c.Type == "boolean" || isTimeType(c.Type) || typeFamily(c.Type) == "text" &&
 		isOneOf(lastWord(strings.TrimSuffix(strings.TrimSuffix(snakeCase(c.Name), "_status"), "_state")), "consent in")
 }
 
-// isIdentityTable reports whether a table is one of accounts or of tenants.
+// isIdentityTable reports whether a table is a table of accounts or of tenants.
 func (s *schemaSurvey) isIdentityTable(r *catalog.Relation) bool {
 	return slices.Contains(s.userTables, r) || slices.Contains(s.tenantTables, r)
 }
 
-// isTenantStem reports whether a column with this stem names a tenant; "account" does so where accounts have users of
-// their own.
+// isTenantStem reports whether a column with this stem names a tenant. "account" does if tables of accounts are
+// tenants.
 func (s *schemaSurvey) isTenantStem(word string) bool {
 	return isOneOf(word, tenantStems) || slices.ContainsFunc(s.tenantTables,
 		func(r *catalog.Relation) bool { return singularWord(r.Name.Name) == word })
@@ -221,7 +221,7 @@ func keysOf(r *catalog.Relation, column string) []catalog.ForeignKey {
 	return out
 }
 
-// referencedTable returns the table that a column refers to alone, by a foreign key.
+// referencedTable returns the table to which the column has a foreign key of its own, or nil.
 func (s *schemaSurvey) referencedTable(r *catalog.Relation, column string) *catalog.Relation {
 	for _, k := range keysOf(r, column) {
 		if target, ok := s.findRelation(k.Target); ok {
@@ -231,7 +231,7 @@ func (s *schemaSurvey) referencedTable(r *catalog.Relation, column string) *cata
 	return nil
 }
 
-// linksOf returns the foreign keys of a table, and the columns that are named like foreign keys.
+// linksOf returns the links of a table: foreign keys, and columns that are named like foreign keys.
 func (s *schemaSurvey) linksOf(relation *catalog.Relation) []tableLink {
 	var out []tableLink
 	boundColumns := map[string]bool{}
@@ -252,7 +252,7 @@ func (s *schemaSurvey) linksOf(relation *catalog.Relation) []tableLink {
 	}
 	for i := range relation.Columns {
 		column := &relation.Columns[i]
-		// A link by the table's name alone must be a number or a uuid, not a word.
+		// A column that is named like a table without _id counts as a link only if it is a number or a uuid.
 		isPlainName := columnStem(column.Name) == snakeCase(column.Name)
 		if boundColumns[column.Name] || column.Virtual || typeFamily(column.Type) == "" || isPlainName &&
 			typeFamily(column.Type) == "text" {
@@ -295,7 +295,7 @@ func (l tableLink) evidence(s *schemaSurvey) string {
 	return fmt.Sprintf("%s refers to %s", columns, s.policyName(l.target.Name))
 }
 
-// typeFamily returns a name for the types whose values an attribute can equal.
+// typeFamily returns the same name for types that an attribute can be compared with alike; "": no attribute can.
 func typeFamily(sqlType string) string {
 	switch {
 	case sqlType == "uuid":

@@ -9,41 +9,40 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// RowPolicy is a row policy of the application that says which rows somebody reads, as pg_policies has it.
+// RowPolicy is a row policy of the application about reading, as the view pg_policies shows it.
 type RowPolicy struct {
 	Table      catalog.Name
 	Name       string
 	Permissive bool
-	Roles      []string // roles to which the policy applies; public: everybody
-	Using      string   // condition of the policy; "": there is no condition
+	Roles      []string // roles to which the policy applies; public: all roles
+	Using      string   // the policy's USING condition; "": it has none
 }
 
-// policyHints are what the row policies of a table say of to whom its rows belong. A hint never shows a row that the
-// proposal hides without it: it narrows a rule, or becomes a comment.
+// policyHints are what the row policies of a table say about whose its rows are. A hint never makes the proposal show
+// more rows: it adds a condition to a rule, or becomes a comment.
 type policyHints struct {
-	users           []columnHint // columns compared with the user who asks
-	tenants         []columnHint // columns compared with something else that a session says of itself
+	users           []columnHint // columns that a policy compares with the current user
+	tenants         []columnHint // columns that a policy compares with another claim or setting of the session
 	members         []memberHint
 	openPolicies    []RowPolicy // policies that show every row
-	unclearPolicies []string    // names of policies with conditions that are not understood
+	unclearPolicies []string    // names of policies with conditions that the starter does not understand
 }
 
-// columnHint is a column that a policy compares with what the session says of itself.
+// columnHint is a column that a row policy compares with a claim or setting of the session.
 type columnHint struct {
 	column, policy string
-	claim          string // what the session says: user, or the name of a claim or setting
+	claim          string // "user", or the name of the claim or setting
 }
 
-// memberHint is a table in which a policy looks for the user who asks.
+// memberHint is a table of members in which a row policy finds the current user.
 type memberHint struct {
 	table *catalog.Relation
-	// column is a column of that table, which must equal rowColumn of the row; memberColumn names the users of that
-	// table
+	// column belongs to the members' table and must equal rowColumn of the row; memberColumn names the user.
 	column, rowColumn, memberColumn string
 	policy                          string
 }
 
-// hintsOf reads the row policies of a table.
+// hintsOf returns the hints that the row policies of a table give.
 func (s *schemaSurvey) hintsOf(relation *catalog.Relation) *policyHints {
 	if cached := s.policyHints[relation]; cached != nil {
 		return cached
@@ -51,7 +50,7 @@ func (s *schemaSurvey) hintsOf(relation *catalog.Relation) *policyHints {
 	out := &policyHints{}
 	s.policyHints[relation] = out
 	for _, p := range s.policies {
-		// A policy for the service's own role says nothing about users.
+		// A policy of the application's own service role says nothing about users.
 		if p.Table != relation.Name || strings.HasPrefix(p.Name, "pgconsent_") || slices.Equal(p.Roles,
 			[]string{"service_role"}) {
 			continue
@@ -75,7 +74,7 @@ func (s *schemaSurvey) hintsOf(relation *catalog.Relation) *policyHints {
 	return out
 }
 
-// parseCondition parses a condition; nil if it is not understood.
+// parseCondition parses an SQL condition. It returns nil if the condition cannot be parsed.
 func parseCondition(text string) *sqltext.Node {
 	if text == "" {
 		return nil
@@ -92,13 +91,13 @@ func parseCondition(text string) *sqltext.Node {
 
 func isTrueConstant(n *sqltext.Node) bool { return n.GetAConst().GetBoolval().GetBoolval() }
 
-// policyReader reads the condition of one policy.
+// policyReader derives hints from the condition of one row policy.
 type policyReader struct {
 	*schemaSurvey
 	row       *catalog.Relation
 	policy    string
 	hints     *policyHints
-	isUnclear bool // a part of the condition is not understood
+	isUnclear bool // the reader does not understand a part of the condition
 }
 
 func (p *policyReader) readCondition(node *sqltext.Node) {
@@ -131,7 +130,7 @@ func (p *policyReader) readCondition(node *sqltext.Node) {
 	p.isUnclear = true
 }
 
-// equalOperands returns the two sides of an equality.
+// equalOperands returns the two sides of a comparison with =.
 func equalOperands(n *sqltext.Node) (a, b *sqltext.Node, ok bool) {
 	e := n.GetAExpr()
 	if e == nil || e.Kind != sqltext.AEXPR_OP || len(e.Name) == 0 || e.Name[len(e.Name)-1].GetString_().GetSval() != "=" || e.Lexpr == nil {
@@ -140,7 +139,7 @@ func equalOperands(n *sqltext.Node) (a, b *sqltext.Node, ok bool) {
 	return e.Lexpr, e.Rexpr, true
 }
 
-// columnOf returns the name of the row's column that an expression is.
+// columnOf returns the name of the row's column if the expression is a column of the row, or else "".
 func (p *policyReader) columnOf(n *sqltext.Node) string {
 	names := columnNames(withoutCasts(n))
 	if len(names) == 0 || len(names) > 1 && names[len(names)-2] != p.row.Name.Name || p.row.Column(names[len(names)-1]) == nil {
@@ -167,8 +166,8 @@ func withoutCasts(n *sqltext.Node) *sqltext.Node {
 	return n
 }
 
-// claimOfCall returns the claim of the session that an expression reads: "user" for the user, else the name of the
-// claim, setting or function. It returns "" for anything else.
+// claimOfCall returns which claim of the session an expression reads: "user" for the current user, or else the name of
+// the claim, setting or function. It returns "" for any other expression.
 func claimOfCall(node *sqltext.Node) string {
 	node = withoutCasts(node)
 	switch {
@@ -206,7 +205,7 @@ func claimOfCall(node *sqltext.Node) string {
 	return ""
 }
 
-// readsSession reports whether an expression is the claims of a token, or a part of them.
+// readsSession reports whether an expression reads the claims of the session's token, or a part of them.
 func readsSession(n *sqltext.Node) bool {
 	n = withoutCasts(n)
 	if e := n.GetAExpr(); e != nil && e.Lexpr != nil {
@@ -227,7 +226,7 @@ func functionName(n *sqltext.Node) string {
 
 func stringOf(n *sqltext.Node) string { return withoutCasts(n).GetAConst().GetSval().GetSval() }
 
-// claimName returns the name of a claim as an attribute would have it: app.current_tenant_id is tenant, sub is user.
+// claimName returns an attribute name for a claim: tenant for app.current_tenant_id, user for sub.
 func claimName(name string) string {
 	word := columnStem(name[strings.LastIndexByte(name, '.')+1:])
 	for _, before := range []string{"get_", "current_", "requesting_", "my_"} {
@@ -239,8 +238,8 @@ func claimName(name string) string {
 	return word
 }
 
-// memberHintOf reads EXISTS (SELECT FROM members WHERE members.x = row.y AND members.user = the user), and y IN (SELECT
-// x …).
+// memberHintOf understands two forms of a sub-query: EXISTS (SELECT FROM members WHERE members.x = row.y AND
+// members.user = the user), and y IN (SELECT x …).
 func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 	innerSelect := l.Subselect.GetSelectStmt()
 	hint := memberHint{policy: p.policy}
@@ -261,7 +260,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 	if from.Alias != nil {
 		alias = from.Alias.Aliasname
 	}
-	// membersColumn returns the column of the members' table that an expression is.
+	// membersColumn returns the name of the column if the expression is a column of the members' table, or else "".
 	membersColumn := func(node *sqltext.Node) string {
 		names := columnNames(withoutCasts(node))
 		if len(names) == 0 || len(names) > 1 && names[len(names)-2] != alias || hint.table.Column(names[len(names)-1]) == nil {
@@ -306,7 +305,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 	return hint, hint.column != "" && hint.rowColumn != "" && hint.memberColumn != ""
 }
 
-// addHints adds to the rule of a table what its row policies say.
+// addHints adds the hints of a table's row policies to its rule, as conditions or as comments.
 func (s *schemaSurvey) addHints(t *Table, add func(string, string, ...any), note func(string, ...any)) {
 	relation, h := t.Relation, s.hintsOf(t.Relation)
 	var alternatives []Block
@@ -325,7 +324,7 @@ func (s *schemaSurvey) addHints(t *Table, add func(string, string, ...any), note
 				t.Blocks[i].Evidence += fmt.Sprintf("; the row policy %q says so", hint.policy)
 			} else if s.isOnlyUserColumn(h, hint.column) && !s.isIdentityTable(relation) &&
 				s.columnRoles[relation].ownerColumn == nil {
-				// The block is one condition more: it shows no row that was hidden.
+				// The block is an additional condition, so it shows no more rows.
 				s.usedAttributes[s.userAttribute.Name] = true
 				add(fmt.Sprintf("the row policy %q compares %s with the user who asks; beside what else is asked", hint.policy,
 					column.Name),
@@ -383,27 +382,28 @@ func (s *schemaSurvey) addHints(t *Table, add func(string, string, ...any), note
 	}
 }
 
-// policiesLimitRows reports whether row policies say who reads which rows of a table, and none shows all of them.
+// policiesLimitRows reports whether row policies say who reads which rows of a table, and none of them shows all rows.
 func (s *schemaSurvey) policiesLimitRows(r *catalog.Relation) bool {
 	h := s.hintsOf(r)
 	return len(h.openPolicies) == 0 && len(h.users)+len(h.tenants)+len(h.members)+len(h.unclearPolicies) > 0
 }
 
-// isOnlyUserColumn reports whether the row policies of a table say nothing but that one column is the user who asks.
+// isOnlyUserColumn reports whether the row policies of a table compare only this column with the user, and say nothing
+// else.
 func (s *schemaSurvey) isOnlyUserColumn(h *policyHints, column string) bool {
 	return len(h.tenants)+len(h.members)+len(h.openPolicies)+len(h.unclearPolicies) == 0 &&
 		!slices.ContainsFunc(h.users, func(hint columnHint) bool { return hint.column != column })
 }
 
-// canLink reports whether the two columns of a hint compare as a link of a policy does.
+// canLink reports whether a policy file can link the two columns of a hint: their types and collations must fit.
 func (s *schemaSurvey) canLink(r *catalog.Relation, hint memberHint) bool {
 	a, b := hint.table.Column(hint.column), r.Column(hint.rowColumn)
 	return typeFamily(a.Type) != "" && typeFamily(a.Type) == typeFamily(b.Type) && a.Collation == b.Collation &&
 		!a.Virtual && !b.Virtual
 }
 
-// askAboutPolicies returns a question about what the row policies of a denied table say of its rows. It is empty if
-// another question asks the same already.
+// askAboutPolicies returns a question for the reader of the proposal: what the row policies of a denied table say about
+// its rows. It is empty if another question already asks the same.
 func (s *schemaSurvey) askAboutPolicies(relation *catalog.Relation, question string) string {
 	h := s.hintsOf(relation)
 	var out strings.Builder
@@ -462,7 +462,7 @@ func yamlTexts(blocks []Block) []string {
 	return out
 }
 
-// addEvidence adds to the evidence of a block that is written as a comment, and reports whether there is such a block.
+// addEvidence adds evidence to a block that is proposed as a comment, and reports whether there is such a block.
 func addEvidence(blocks []Block, yaml, newEvidence string) bool {
 	for _, b := range blocks {
 		if i := slices.Index(yamlTexts(b.Alternatives), yaml); i >= 0 {

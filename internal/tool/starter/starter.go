@@ -1,10 +1,10 @@
 // Package starter proposes a configuration and a policy for a database from its catalogs alone: names, types, keys,
 // enums, checks, and row policies for hints. It reads no row and no statistics.
 //
-// Guarantee: what it proposes shows rows only by a column that says whose they are, by a foreign key to a table that
-// has such a column, or of a table that looks like reference data by name and shape. Everything else is denied, with a
-// reason. A row policy never makes it show more, but in a comment. A name proves nothing: each proposal carries its
-// evidence, for a person to read.
+// Guarantee: the proposal shows rows of a table only for one of three reasons. A column says whose the rows are, a
+// foreign key leads to a table with such a column, or the table looks like reference data by name and shape. The
+// proposal denies everything else, with a reason. A row policy makes it show more only in a comment. A name proves
+// nothing, so each proposal states its evidence, for a person to check.
 package starter
 
 import (
@@ -15,41 +15,41 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Proposal is the policy that a database suggests.
+// Proposal is the policy that the starter proposes for a database.
 type Proposal struct {
 	Attributes      []Attribute `json:"attributes"`
-	SpareAttributes []Attribute `json:"spare_attributes"` // attributes that only rules need which are written as comments
+	SpareAttributes []Attribute `json:"spare_attributes"` // attributes that are needed only by rules written as comments
 	Tables          []*Table    `json:"tables"`           // the tables that agents would read, sorted by name
-	// relations and functions that are not understood, sorted by name
+	// relations and functions that the starter does not understand, sorted by name
 	Denied []Denied `json:"denied"`
 }
 
-// Attribute is a fact about an agent that rules need.
+// Attribute is an attribute of an agent that the proposed rules need.
 type Attribute struct {
 	Name     string `json:"name"`
 	Type     string `json:"type"`
 	Evidence string `json:"evidence"`
 }
 
-// Table is a table with its rule.
+// Table is a table with its proposed rule.
 type Table struct {
 	Relation *catalog.Relation `json:"-"`
-	Name     string            `json:"table"`  // name as the policy writes it
-	Blocks   []Block           `json:"rows"`   // conditions that must all hold for a row to show
+	Name     string            `json:"table"`  // the name as the policy file has it
+	Blocks   []Block           `json:"rows"`   // conditions that must all hold for a row to be visible
 	Hidden   []string          `json:"hidden"` // columns that agents do not see
-	// hidden columns with addresses or numbers of people; the other hidden columns look like secrets
+	// hidden columns with addresses or phone numbers of people; the other hidden columns look like secrets
 	ContactColumns []string `json:"contacts"`
-	Notes          []string `json:"notes"`    // what a person should look at
-	IsOpen         bool     `json:"open"`     // agents read all rows, since these look like reference data
-	Evidence       string   `json:"evidence"` // evidence for IsOpen
-	OpenReasons    []string `json:"open_by"`  // why rows: open is written as a comment
+	Notes          []string `json:"notes"`    // what a person should check
+	IsOpen         bool     `json:"open"`     // agents read all rows, since the table looks like reference data
+	Evidence       string   `json:"evidence"` // the evidence for IsOpen
+	OpenReasons    []string `json:"open_by"`  // why rows: open is proposed as a comment
 }
 
-// Block is a block of a rule, as YAML, and why it is proposed.
+// Block is a block of a rule, as YAML, and the evidence for it.
 type Block struct {
 	YAML     string `json:"block"`
 	Evidence string `json:"evidence"`
-	// blocks that a person may choose in place of this one, written as comments
+	// blocks that a person may choose instead of this one, written as comments
 	Alternatives []Block `json:"instead,omitempty"`
 }
 
@@ -60,8 +60,8 @@ type Denied struct {
 	Reason string `json:"reason"`
 }
 
-// Propose makes a proposal from a snapshot, with row policies as hints. The tables in rejectionReasons are denied
-// for the reason given there.
+// Propose makes a proposal from a catalog snapshot, with the row policies as hints. It denies the tables in
+// rejectionReasons, for the reasons given there.
 func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejectionReasons map[string]string) *Proposal {
 	s := &schemaSurvey{snap: snap, policies: policies, rejectionReasons: rejectionReasons,
 		relationsByName: map[catalog.Name]*catalog.Relation{}, policyHints: map[*catalog.Relation]*policyHints{},
@@ -76,7 +76,7 @@ func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejectionReasons map[
 	return s.makeProposal()
 }
 
-// schemaSurvey collects what is known of the database.
+// schemaSurvey collects what the starter learns about the database.
 type schemaSurvey struct {
 	snap             *catalog.Snapshot
 	policies         []RowPolicy
@@ -89,20 +89,20 @@ type schemaSurvey struct {
 	columnRoles              map[*catalog.Relation]*tableColumnRoles
 	userAttribute            *Attribute
 	tenantAttributes         map[string]*Attribute // attributes of tenants, by the stem of the column's name
-	// for tenants with several names: the name that is used, by each of the names
+	// for a tenant that columns call by several names: the common name, by each of these names
 	tenantNames map[string]string
 
-	// the round in which each listed table was listed; 1: by its own columns
+	// the round in which each table was listed; 1: by its own columns; -1: as reference data
 	listingRound  map[*catalog.Relation]int
 	parentLinks   map[*catalog.Relation][]parentLink
-	circleLinks   map[*catalog.Relation][]tableLink // links that would close a circle
+	circleLinks   map[*catalog.Relation][]tableLink // links that would make rules read each other in a circle
 	denialReasons map[*catalog.Relation]string
 	otherDenied   []Denied
 
-	usedAttributes, commentedAttributes map[string]bool // attributes of rules, and of those that are written as comments
+	usedAttributes, commentedAttributes map[string]bool // names of attributes that rules use, and that commented rules use
 }
 
-// findRelation returns a relation whose columns of domains have the types under the domains, by which they compare.
+// findRelation returns a relation in which each column of a domain has the domain's base type, for comparing types.
 func (s *schemaSurvey) findRelation(name catalog.Name) (*catalog.Relation, bool) {
 	if relation := s.relationsByName[name]; relation != nil {
 		return relation, true
@@ -129,7 +129,7 @@ func (s *schemaSurvey) findRelation(name catalog.Name) (*catalog.Relation, bool)
 	return relation, true
 }
 
-// collectTables sorts the relations into tables that could be listed and tables that could not.
+// collectTables sorts the relations into tables that the policy could list and relations that it cannot.
 func (s *schemaSurvey) collectTables() {
 	for _, relation := range s.snap.Relations() {
 		relation, _ := s.findRelation(relation.Name)
@@ -190,7 +190,7 @@ func (s *schemaSurvey) viewReason(relation *catalog.Relation) string {
 		": list it under views once somebody has read it, and those tables under tables"
 }
 
-// policyName returns a name as the policy writes it: without its schema where the search path finds it.
+// policyName returns a name as the policy file has it: without its schema if the search path finds it.
 func (s *schemaSurvey) policyName(n catalog.Name) string {
 	if found, ok := s.snap.ResolveRelation("", n.Name); ok && found == n {
 		return n.Name
@@ -206,7 +206,7 @@ func isWritableName(n catalog.Name) bool {
 	return !strings.ContainsAny(n.Schema+n.Name, ".\n\r\x00") && n.Name != ""
 }
 
-// makeProposal makes the proposal from what was found.
+// makeProposal makes the proposal from what the survey found.
 func (s *schemaSurvey) makeProposal() *Proposal {
 	p := &Proposal{Attributes: []Attribute{}, SpareAttributes: []Attribute{}, Tables: []*Table{}, Denied: s.otherDenied}
 	for _, relation := range s.tables {
@@ -214,7 +214,7 @@ func (s *schemaSurvey) makeProposal() *Proposal {
 			p.Tables = append(p.Tables, s.proposeTable(relation))
 		}
 	}
-	for _, relation := range s.tables { // Attributes come last, when it is known which ones there are.
+	for _, relation := range s.tables { // Attributes come last, since the rules above decide which are needed.
 		if s.listingRound[relation] == 0 {
 			p.Denied = append(p.Denied, Denied{s.policyName(relation.Name), "table", s.denialReason(relation)})
 		}
@@ -263,7 +263,8 @@ func (s *schemaSurvey) denialReason(relation *catalog.Relation) string {
 	return "no column says whose rows these are, and no foreign key leads to a table that does" + more
 }
 
-// askAboutMembers asks about a table of links between a denied table and users: they may be those who see its rows.
+// askAboutMembers returns a question about a table that links a denied table with users: these may be the users who see
+// its rows.
 func (s *schemaSurvey) askAboutMembers(relation *catalog.Relation) string {
 	for _, through := range s.tables {
 		links := s.linksOf(through)
@@ -285,17 +286,18 @@ func (s *schemaSurvey) askAboutMembers(relation *catalog.Relation) string {
 	return ""
 }
 
-// memberBlock returns the block that shows a row to the users whom a table of links names: its column of users is the
-// caller, and the other column equals one of the row.
+// memberBlock returns the block that shows a row to the users whom a table of links names. In that table the users'
+// column must be the caller, and the other column must equal one of the row.
 func (s *schemaSurvey) memberBlock(through *catalog.Relation, column, from string, user *catalog.Column) string {
 	return fmt.Sprintf("visible: { %s: { %s: %s }, rows: [ own: { column: %s, is: %s } ] }", yamlFlow(s.policyName(through.Name)),
 		yamlFlow(column), yamlFlow(from), yamlFlow(user.Name), s.userAttribute.Name)
 }
 
-// minSharedTables is how many tables must refer to one table, by columns of one name, for it to be worth a question.
+// minSharedTables is how many tables must refer to one table, by columns of the same name, before the starter asks
+// about it.
 const minSharedTables = 3
 
-// askAboutSharedColumn asks about a column with the same name by which many tables refer to one table: such tables may
+// askAboutSharedColumn returns a question about a column by which many tables refer to the same table: these tables may
 // have rows of several tenants.
 func (s *schemaSurvey) askAboutSharedColumn(relation *catalog.Relation) string {
 	for _, k := range relation.ForeignKeys {

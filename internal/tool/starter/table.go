@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// proposeTable makes the proposal for a table that is listed, and records which attributes it uses.
+// proposeTable proposes the rule of a listed table, and records which attributes the rule uses.
 func (s *schemaSurvey) proposeTable(relation *catalog.Relation) *Table {
 	t := &Table{Relation: relation, Name: s.policyName(relation.Name), Blocks: []Block{}, Hidden: []string{},
 		ContactColumns: []string{},
@@ -87,7 +87,7 @@ func (s *schemaSurvey) proposeTable(relation *catalog.Relation) *Table {
 	for _, c := range relation.Columns {
 		if c.Virtual && !slices.Contains(t.Hidden, c.Name) &&
 			slices.ContainsFunc(c.ComputedFrom, func(from string) bool { return slices.Contains(t.Hidden, from) }) {
-			t.Hidden = append(t.Hidden, c.Name) // If the computation fails, the error quotes the value that it was computed from.
+			t.Hidden = append(t.Hidden, c.Name) // An error in the computation could quote the hidden value.
 		}
 	}
 	for _, c := range relation.Columns {
@@ -100,7 +100,7 @@ func (s *schemaSurvey) proposeTable(relation *catalog.Relation) *Table {
 	return t
 }
 
-// describePolymorphic describes a reference whose table is named by another column.
+// describePolymorphic tells how to write a rule for a reference whose table another column names.
 func (s *schemaSurvey) describePolymorphic(kind, id string) string {
 	return fmt.Sprintf("%s and %s name a row of one of several tables; for each of these write, in an any, all: [ "+
 		"status: { column: %s, is: its word }, visible: { its table: { its key: %s } } ]",
@@ -140,8 +140,8 @@ func (s *schemaSurvey) addOwner(t *Table, roles *tableColumnRoles, add func(stri
 	}
 }
 
-// addConsent adds the consent of everybody whom a link table connects with a row. A rule reads the link table and the
-// table of people even if the policy does not list them.
+// addConsent adds blocks that require the consent of everybody whom a link table connects with a row. A rule reads the
+// link table and the table of people even if the policy does not list them.
 func (s *schemaSurvey) addConsent(relation *catalog.Relation, add func(string, string, ...any), note func(string,
 	...any)) {
 	if s.hasConsentColumn(relation) && s.isPersonTable(relation) || s.isIdentityTable(relation) {
@@ -182,7 +182,7 @@ func (s *schemaSurvey) addConsent(relation *catalog.Relation, add func(string, s
 	}
 }
 
-// subjectsOfLink returns the tables that say whether the persons have agreed to whom a link leads.
+// subjectsOfLink returns the tables that say whether the persons to whom a link leads have agreed.
 func (s *schemaSurvey) subjectsOfLink(l tableLink) []agreementTable {
 	switch {
 	case len(l.columns) != len(l.target.PrimaryKey) || isConsentRegister(l.target):
@@ -196,7 +196,7 @@ func (s *schemaSurvey) subjectsOfLink(l tableLink) []agreementTable {
 	return s.agreementTables(l.target)
 }
 
-// addSubjectsThrough adds the consent of the persons to whom a link of a link table leads.
+// addSubjectsThrough adds the block that requires the consent of the persons to whom a link of a link table leads.
 func (s *schemaSurvey) addSubjectsThrough(through, first string, l tableLink, subjects agreementTable, add func(string,
 	string, ...any),
 	note func(string, ...any)) {
@@ -219,8 +219,8 @@ func (s *schemaSurvey) addSubjectsThrough(through, first string, l tableLink, su
 	}
 }
 
-// expiryColumn returns the column that says until when a subject's consent is valid: the one that is named after the
-// column of consent, or the only one that is named after no consent column.
+// expiryColumn returns the column with the time at which a consent ends, or nil. It is the column whose name begins
+// like that of the consent column. If there is none, it is the only one whose name begins like no consent column's.
 func (s *schemaSurvey) expiryColumn(relation *catalog.Relation, agreement *catalog.Column) *catalog.Column {
 	var ownColumns, unnamedColumns []*catalog.Column
 	for _, column := range s.columnRoles[relation].consent {
@@ -247,7 +247,7 @@ func (s *schemaSurvey) expiryColumn(relation *catalog.Relation, agreement *catal
 	return nil
 }
 
-// isExpiryTime reports whether a time of consent is the time at which it expires.
+// isExpiryTime reports whether a consent column holds the time at which the consent expires.
 func isExpiryTime(c *catalog.Column) bool {
 	_, negative := looksLikeConsent(c.Name)
 	word := snakeCase(c.Name)
@@ -259,9 +259,9 @@ func isWithdrawal(word string) bool {
 	return strings.Contains(word, "withdraw") || strings.Contains(word, "revok")
 }
 
-// isLinkTable reports whether a table does little but link other tables: the columns that tell its rows apart are
-// links, or it has few columns, and none that holds what somebody wrote. If a table with few columns has such a column,
-// contentColumn is the name of that column.
+// isLinkTable reports whether a table does little but link other tables. Either its key columns are links, or it has
+// few columns and none with text that somebody wrote. If a table has few columns but one with such text, contentColumn
+// is its name.
 func (s *schemaSurvey) isLinkTable(relation *catalog.Relation, links []tableLink) (contentColumn string, ok bool) {
 	var linkColumns []string
 	for _, l := range links {
@@ -285,21 +285,21 @@ func (s *schemaSurvey) isLinkTable(relation *catalog.Relation, links []tableLink
 	return "", true
 }
 
-// hasContent reports whether a column may hold text that a person wrote or sent, and not a word that describes a
-// link.
+// hasContent reports whether a column may hold text that a person wrote, and not just a word that describes a link.
 func (s *schemaSurvey) hasContent(c *catalog.Column) bool {
 	values, _ := s.columnValues(c)
 	return values == nil && (typeFamily(c.Type) == "text" && !isOneOf(lastWord(snakeCase(c.Name)), linkWords) ||
 		isOneOf(c.Type, "json jsonb bytea xml"))
 }
 
-// agreementBlock is a block on a consent column; word is the value that consent blocks of other tables require.
+// agreementBlock is a block on a consent column. word is the value that the column must have, for consent blocks of
+// other tables that refer to this one.
 type agreementBlock struct {
 	Block
 	word string
 }
 
-// consentBlock makes the block of a consent column, or says why its values are not understood.
+// consentBlock returns the block for a consent column, or the reason why the starter does not understand its values.
 func (s *schemaSurvey) consentBlock(relation *catalog.Relation, column *catalog.Column) (out agreementBlock,
 	reason string) {
 	_, negative := looksLikeConsent(column.Name)
@@ -347,14 +347,14 @@ func (s *schemaSurvey) consentBlock(relation *catalog.Relation, column *catalog.
 				" looks like the time of consent"}
 		}
 		return out, ""
-	default: // The column is an id, a text of consent or a version, which does not say whether somebody agreed.
+	default: // The column is an id, a text or a version, which does not say whether somebody agreed.
 		return out, ""
 	}
 	out.YAML = fmt.Sprintf("status: { column: %s, is: %s }", yamlFlow(column.Name), policySpelling(out.word, column))
 	return out, ""
 }
 
-// policySpelling returns a word as a policy compares a column with it.
+// policySpelling returns a word in the spelling that a policy file has for a column of this type.
 func policySpelling(word string, c *catalog.Column) string {
 	if c.Type == "boolean" {
 		return word
@@ -362,7 +362,7 @@ func policySpelling(word string, c *catalog.Column) string {
 	return yamlFlow(word)
 }
 
-// columnValues returns the values that a column may have, by its enum or its CHECK.
+// columnValues returns the values that the column's enum or CHECK allows, and which of both it was.
 func (s *schemaSurvey) columnValues(c *catalog.Column) (columnValues []string, from string) {
 	if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'e' {
 		return t.Labels, "enum"

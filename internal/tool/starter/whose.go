@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// onlyOneColumnNote is a note that several columns say to whom a row belongs, and that the rule reads only one of them.
-// The reason follows.
+// onlyOneColumnNote is the beginning of a note that two columns say whose a row is, and the rule reads only one. The
+// reason follows it.
 const onlyOneColumnNote = "%s and %s say whose a row is, and only %s is asked: "
 
-// addOwnership adds the blocks that say whose a row is: a tenant's or a user's. Where columns say both, one of them
-// decides and the other is written beside it as a comment: both together would hide what a tenant's users share. The
-// user's decides, since a user's rows are fewer than a tenant's. In the table of tenants, the row of a tenant is its
-// own.
+// addOwnership adds the blocks that say whose a row is: a tenant's or a user's. If columns say both, the user's
+// decides, since a user has fewer rows than a tenant. The tenant's block is added as a comment: both together would
+// hide the rows that a tenant's users share. In the table of tenants, a tenant's row belongs to the tenant itself.
 func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(string, string, ...any),
 	note func(string, ...any)) {
 	relation := t.Relation
@@ -36,7 +35,7 @@ func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(
 	}
 	for _, column := range roles.tenants {
 		a := s.tenantAttributes[s.tenantKey(relation, column)]
-		// The column names the tenant above this one: who would have to be both sees nothing.
+		// This column names a parent tenant. A rule that requires the agent to be both tenants would show nothing.
 		if a == tenant && !slices.Contains(relation.PrimaryKey, column.Name) {
 			note("%s names another tenant, and is not used here: does it see this one?", column.Name)
 			continue

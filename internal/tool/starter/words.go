@@ -26,7 +26,7 @@ func snakeCase(name string) string {
 	return b.String()
 }
 
-// columnStem returns the name of what a column refers to: user for user_id, user_uuid and user.
+// columnStem returns the name of the thing that a column refers to: user for user_id, user_uuid and user.
 func columnStem(column string) string {
 	name := snakeCase(column)
 	for _, suffix := range []string{"_id", "_uuid", "_ref", "_key", "_fk", "_guid"} {
@@ -40,7 +40,8 @@ func columnStem(column string) string {
 var irregularPlurals = map[string]string{"people": "person", "children": "child", "men": "man", "women": "woman",
 	"staff": "staff", "data": "data", "news": "news", "status": "status", "address": "address", "addresses": "address"}
 
-// singularWord returns the last word of a table's name in the singular: user for app_users, person for people.
+// singularWord returns a table's name in snake case with the last word in the singular: app_user for app_users, person
+// for people.
 func singularWord(table string) string {
 	name := snakeCase(table)
 	head, word := "", name
@@ -66,8 +67,8 @@ func lastWord(name string) string { return name[strings.LastIndexByte(name, '_')
 
 func isOneOf(word string, words string) bool { return slices.Contains(strings.Fields(words), word) }
 
-// These words tell what columns and tables mean. They are guesses, so that what they find is proposed and never
-// assumed.
+// These lists of words say what columns and tables mean. They are guesses: the starter only proposes what it finds by
+// them.
 const (
 	accountTables = "user account login member profile"
 	tenantTables  = "tenant organization organisation org workspace company realm agency firm practice clinic " +
@@ -76,13 +77,13 @@ const (
 	authorStems = "author creator created_by creator_user author_user added_by uploaded_by sender"
 	tenantStems = "tenant organization organisation org workspace company realm agency firm practice clinic " +
 		"hospital school shop store merchant vendor stack"
-	// such columns name the holder where they refer to users
+	// columns with these names hold the user to whom a row belongs, if they refer to users
 	holderStems = "buyer purchaser customer client subscriber recipient holder student member"
 
 	personTables = "person contact patient customer client subject resident student individual participant guest " +
 		"donor volunteer child guardian employee member friend relative"
 
-	consentTables = "permission_grant" // tables of consents, besides those that have the word consent in their name
+	consentTables = "permission_grant" // tables of consents whose names do not have the word consent
 
 	deletionTimes = "deleted_at removed_at trashed_at archived_at"
 	deletionFlags = "deleted is_deleted removed is_removed trashed archived is_archived"
@@ -99,28 +100,28 @@ const (
 		"created_at updated_at numeric_code alpha2 alpha3 decimals locale native_name display_name parent " +
 		"parent_id lft rgt depth level path weight"
 
-	// tables of mappers and of tools that bring a schema up to date
+	// tables in which object-relational mappers and migration tools store their own data
 	bookkeepingTables = "schema_migration flyway_schema_history alembic_version ar_internal_metadata databasechangelog " +
 		"databasechangeloglock knex_migration knex_migrations_lock django_migration " +
 		"django_session django_content_type django_admin_log auth_permission _prisma_migration sequelize_meta " +
 		"typeorm_metadata goose_db_version schema_version migration " +
 		"active_storage_blob active_storage_attachment active_storage_variant_record"
 
-	// keys by which programs log in
+	// tables of keys with which programs log in
 	keyTables = "api_key apikey access_key service_key signing_key personal_access_token"
 
 	// last words of columns that describe a link
 	linkWords = "role kind type status state relation relationship position source label level"
 
-	// words that mean yes, best first
+	// words for an agreement, the clearest first
 	yesWords = "granted given consented yes accepted agreed opted_in opt_in approved confirmed allowed true y active"
 
-	// a column that may hold one of each list is about consent, whatever its name
+	// if a column allows a word of both lists, it is a consent column, whatever its name is
 	grantWords  = "granted consented opted_in opt_in"
 	refuseWords = "refused withdrawn revoked denied declined rejected opted_out opt_out not_granted"
 )
 
-// looksSecret reports whether a column looks like something that only the application should read.
+// looksSecret reports whether a column's name looks like that of a secret, which only the application should read.
 func looksSecret(column string) bool {
 	name := snakeCase(column)
 	for _, part := range []string{"password", "passwd", "pass_hash", "secret", "token", "api_key", "apikey",
@@ -134,12 +135,12 @@ func looksSecret(column string) bool {
 	return false
 }
 
-// isTokenCount reports whether a column is a number of tokens, as models count them, and no secret token.
+// isTokenCount reports whether a column counts the tokens of a language model, and does not hold a secret token.
 func isTokenCount(c *catalog.Column) bool {
 	return isOneOf(c.Type, "smallint integer bigint real numeric") && strings.Contains(snakeCase(c.Name), "token")
 }
 
-// looksLikeContact reports whether a column looks like a way to reach somebody.
+// looksLikeContact reports whether a column's name looks like a way to contact somebody, such as email or phone.
 func looksLikeContact(column string) bool {
 	name := snakeCase(column)
 	for _, part := range []string{"email", "e_mail", "email_address", "phone", "phone_number", "telephone", "mobile",
@@ -151,7 +152,7 @@ func looksLikeContact(column string) bool {
 	return false
 }
 
-// looksLikeConsent reports whether a column says to what somebody agreed, and whether true means no.
+// looksLikeConsent reports whether a column's name says that it holds a consent, and whether true there means no.
 func looksLikeConsent(column string) (consent, negative bool) {
 	name := snakeCase(column)
 	switch {

@@ -14,15 +14,14 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// explainBlock explains a block for a row whose verdicts are known.
+// explainBlock explains a block for a row. ruleResults says, for each block, whether it and its negation hold.
 func (e *explainer) explainBlock(ctx context.Context, row explainedRow, r *policy.Rule,
 	ruleResults map[*policy.Rule][2]bool) (*Block,
 	error) {
 	return e.blockUnderNot(ctx, row, r, ruleResults, false)
 }
 
-// blockUnderNot explains a block inside negations. Under an odd number of negations it is a condition that must not
-// hold.
+// blockUnderNot explains a block inside negations. If isNegated, it is inside an odd number of them and must not hold.
 func (e *explainer) blockUnderNot(ctx context.Context, explained explainedRow, rule *policy.Rule,
 	ruleResults map[*policy.Rule][2]bool,
 	isNegated bool) (*Block, error) {
@@ -102,7 +101,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, explained explainedRow, r
 	return b, err
 }
 
-// describeOtherBlock describes a node by the columns and tables that it reads.
+// describeOtherBlock names the columns and tables that a block reads, with the columns' values.
 func (e *explainer) describeOtherBlock(node predicate.Node, row map[string]*string) (string, error) {
 	var parts []string
 	if columns, isKnown := predicate.RowColumns(node); isKnown {
@@ -119,18 +118,18 @@ func (e *explainer) describeOtherBlock(node predicate.Node, row map[string]*stri
 	return strings.Join(parts, ", "), nil
 }
 
-// columnValueText writes the value of a column of the row.
+// columnValueText returns the text "column is 'value'" for a column of the row.
 func columnValueText(row map[string]*string, column string) string {
 	return column + " is " + quotedOrNull(row[column])
 }
 
-// quotedOrNull writes a value in quotes; NULL without them.
+// quotedOrNull returns a value in quotes, or NULL without quotes.
 func quotedOrNull(v *string) string {
 	if v == nil {
 		return "NULL"
 	}
 	text := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) { // An agent may have written the value.
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) { // An agent may have written such characters.
 			return ' '
 		}
 		return r
@@ -141,7 +140,7 @@ func quotedOrNull(v *string) string {
 	return "'" + text + "'"
 }
 
-// requiredValueText writes which value is required, if the block does not hold.
+// requiredValueText names the value that the block requires, if the block does not hold.
 func requiredValueText(isFulfilled bool, value string) string {
 	if isFulfilled {
 		return ""
@@ -149,7 +148,7 @@ func requiredValueText(isFulfilled bool, value string) string {
 	return ", must be '" + value + "'"
 }
 
-// attributeText writes an attribute with its value in the session.
+// attributeText returns an attribute of the session with its value.
 func (e *explainer) attributeText(name string) string {
 	value, ok := e.values[name]
 	if !ok {
@@ -158,7 +157,8 @@ func (e *explainer) attributeText(name string) string {
 	return name + " is " + quotedOrNull(&value)
 }
 
-// linkCondition returns the condition on the rows to which a link leads, and false if it leads to none.
+// linkCondition returns the condition on the rows to which a link leads; false if a column is NULL, so that it leads
+// nowhere.
 func linkCondition(pairs []predicate.ColumnPair, alias string, row map[string]*string) (string, bool) {
 	var parts []string
 	for _, p := range pairs {
@@ -170,7 +170,7 @@ func linkCondition(pairs []predicate.ColumnPair, alias string, row map[string]*s
 	return strings.Join(parts, " AND "), true
 }
 
-// linkStartText returns the values from which a link starts.
+// linkStartText returns the link's columns with the values that they must have.
 func linkStartText(pairs []predicate.ColumnPair, row map[string]*string) string {
 	var parts []string
 	for _, p := range pairs {
@@ -179,7 +179,7 @@ func linkStartText(pairs []predicate.ColumnPair, row map[string]*string) string 
 	return strings.Join(parts, ", ")
 }
 
-// explainVisible explains a block which requires that rows of another table are visible.
+// explainVisible explains a block which requires that a row of another table is visible.
 func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
 	pairs := append([]predicate.ColumnPair{{Column: n.Column, FromColumn: n.FromColumn}}, n.MorePairs...)
 	condition, ok := linkCondition(pairs, "r", row)
@@ -195,7 +195,7 @@ func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Vi
 	if b.Targets, b.More, err = e.explainRows(ctx, table, condition, n.Rows, maxRecords); err != nil {
 		return err
 	}
-	if !predicate.Implies(n.Rows, table.Rows) { // The policy has this condition in place of the target's own rule.
+	if !predicate.Implies(n.Rows, table.Rows) { // The policy gives this condition instead of the target table's own rule.
 		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, linkStartText(pairs,
 			row)); b.Holds {
 			b.Says = fmt.Sprintf("it points to a row of %s that is what the rule asks for", n.Relation.Name)
@@ -203,7 +203,7 @@ func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Vi
 		b.Targets, b.More = nil, false
 		return nil
 	}
-	for i := range b.Targets { // n.Rows contains the target's own rule.
+	for i := range b.Targets { // n.Rows contains the target table's own rule.
 		b.Targets[i].Besides = b.Targets[i].Besides && b.Targets[i].Visible
 	}
 	isShown := slices.ContainsFunc(b.Targets, func(r Row) bool { return r.Visible && !r.Besides })
@@ -218,7 +218,7 @@ func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Vi
 	return nil
 }
 
-// explainConsent finds the subjects that the links lead to, those who refuse first.
+// explainConsent finds the subjects to whom the links lead, and lists those who refuse first.
 func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Consent, row map[string]*string) error {
 	first := n.Steps[0]
 	pairs := first.Pairs()
@@ -322,7 +322,7 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 	return nil
 }
 
-// explainRecorded finds the subjects of the row, and whether each has agreed by a record.
+// explainRecorded finds the subjects of the row, and whether each has agreed by a consent record.
 func (e *explainer) explainRecorded(ctx context.Context, b *Block, n predicate.RecordedConsent,
 	row explainedRow) error {
 	query := predicate.SubjectsQuery(n, "r", e.values)

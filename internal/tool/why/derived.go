@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// explainDerived finds the rows from which a row was made, those that hide it first.
+// explainDerived finds the rows from which a row was made, and lists first those because of which it is hidden.
 func (e *explainer) explainDerived(ctx context.Context, b *Block, n predicate.Derived, row explainedRow) error {
 	if n.ExceptIf != nil {
 		var hasException bool

@@ -16,27 +16,27 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Question is the question which rows an agent sees, and why.
+// Question asks which of the rows with a key an agent sees, and why.
 type Question struct {
 	Policy     *policy.Policy
 	Snapshot   *catalog.Snapshot
 	Agent      string
-	Attributes map[string]string // the attributes that the agent's credential gives
+	Attributes map[string]string // the attributes of the agent's credential
 	Settings   []Setting
-	Table      string   // table, as name or schema.name
-	Key        []string // the values of the primary key in its order, or column=value for each column
+	Table      string   // the table's name, with or without its schema
+	Key        []string // the values of the primary key, in its order, or column=value for each column
 	AgentRole  string
 
-	// ConnectAgent connects as the agent's role; nil: row security is not asked.
+	// ConnectAgent connects as the agent role; nil: the answer is not compared with row security.
 	ConnectAgent func(context.Context) (*pgx.Conn, error)
 }
 
 const (
-	maxRows    = 10 // how many rows with one key are shown
-	maxRecords = 10 // how many records of one block are shown
+	maxRows    = 10 // how many rows with the key an answer shows
+	maxRecords = 10 // how many records of one block an answer shows
 )
 
-// Explain answers a question, as the owner of the tables. Its transaction has one snapshot and is read only.
+// Explain answers a question. conn is a connection of the owner of the tables; Explain only reads, in one snapshot.
 func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	relation, err := q.findRelation()
 	if err != nil {
@@ -51,8 +51,8 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Where row security would hide rows from the owner as well, the statement fails rather than giving a wrong answer.
-	// Compiling a plan would take longer than running it.
+	// With row_security off, PostgreSQL raises an error if it would have to hide rows from the owner, so no answer is
+	// wrong. Compiling a plan (jit) would take longer than running it.
 	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	return a, nil
 }
 
-// findRelation finds the table of the question.
+// findRelation finds the table that the question names.
 func (q Question) findRelation() (*catalog.Relation, error) {
 	schema, name := "", q.Table
 	if before, after, ok := strings.Cut(q.Table, "."); ok {
@@ -115,7 +115,7 @@ func (q Question) findRelation() (*catalog.Relation, error) {
 		names = append(names, table.Relation.Name.String())
 	}
 	hint := "The policy lists " + strings.Join(names, ", ")
-	for _, name := range names { // The table is in a schema that the search path lacks.
+	for _, name := range names { // The table may be in a schema outside the search path.
 		if schema == "" && strings.HasSuffix(name, "."+q.Table) {
 			return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal,
 				"the database has no table %q on the search path", q.Table).WithHint("Did you mean %q?", name)
@@ -128,7 +128,7 @@ func (q Question) findRelation() (*catalog.Relation, error) {
 		q.Table).WithHint("%s", hint)
 }
 
-// keyCondition returns the key of the question, for people and as an SQL condition.
+// keyCondition returns the key of the question as a text for the answer and as an SQL condition.
 func (q Question) keyCondition(relation *catalog.Relation) (keyText, condition string, err error) {
 	var columns, values []string
 	hasNames := len(q.Key) > 0
@@ -159,7 +159,7 @@ func (q Question) keyCondition(relation *catalog.Relation) (keyText, condition s
 	return strings.Join(texts, ", "), strings.Join(sql, " AND "), nil
 }
 
-// changedColumns returns the columns whose values agents do not see unchanged.
+// changedColumns returns the columns that the policy hides from agents or masks.
 func changedColumns(table *policy.Table) []Column {
 	out := []Column{}
 	if table.Columns == nil {
@@ -182,7 +182,8 @@ func changedColumns(table *policy.Table) []Column {
 	return out
 }
 
-// foreignPolicies returns row policies that pgconsent has not made and that hide rows from the agent's role.
+// foreignPolicies returns the names of restrictive row policies that pgconsent has not made and that apply to the agent
+// role.
 func foreignPolicies(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role string) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT p.policyname::text FROM pg_catalog.pg_policies AS p
 		WHERE p.schemaname = $1 AND p.tablename = $2 AND p.permissive = 'RESTRICTIVE' AND p.cmd IN ('ALL', 'SELECT')
@@ -194,7 +195,8 @@ func foreignPolicies(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role s
 	return append([]string{}, names...), err
 }
 
-// compareWithRowSecurity compares the verdict with what the agent's role sees under row security in the same snapshot.
+// compareWithRowSecurity counts the rows that the agent role sees under row security, in the same snapshot as the
+// answer.
 func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, table *policy.Table,
 	condition string,
 	a *Answer) error {
@@ -218,8 +220,7 @@ func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, t
 		return nil
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	// The owner's transaction holds the snapshot. The keys are read on a connection of the owner that uses this
-	// snapshot.
+	// The owner's transaction exports its snapshot. Another connection of the owner uses this snapshot to read the keys.
 	var snapshot string
 	if err := tx.QueryRow(ctx, "SELECT pg_catalog.pg_export_snapshot()").Scan(&snapshot); err != nil {
 		return err
@@ -249,15 +250,15 @@ func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, t
 	return nil
 }
 
-// explainer reads in one transaction.
+// explainer explains rows in one transaction, with the attribute values of one agent's session.
 type explainer struct {
 	tx     pgx.Tx
 	policy *policy.Policy
 	values map[string]string
 }
 
-// explainRows explains the rows of a table that meet a condition, at most the given number. The node condition, if not
-// nil, is a further condition on them.
+// explainRows explains up to limit rows of a table that meet the SQL condition where. If condition is not nil, it is
+// the block's additional condition: [Row.Besides] tells which rows do not meet it.
 func (e *explainer) explainRows(ctx context.Context, table *policy.Table, where string, condition predicate.Node,
 	limit int) (out []Row, hasMore bool, err error) {
 	relation := table.Relation
@@ -353,7 +354,7 @@ func (e *explainer) explainRows(ctx context.Context, table *policy.Table, where 
 	return out, false, nil
 }
 
-// flattenRule returns a rule with all rules inside it.
+// flattenRule returns a rule and all rules inside it, at any depth.
 func flattenRule(r *policy.Rule) []*policy.Rule {
 	out := []*policy.Rule{r}
 	for _, part := range r.Parts {
@@ -369,7 +370,7 @@ type explainedRow struct {
 	values   map[string]*string
 }
 
-// findCondition returns the SQL condition that finds the row.
+// findCondition returns the SQL condition that only this row meets.
 func (p explainedRow) findCondition(alias string) string {
 	var parts []string
 	for _, name := range p.key {

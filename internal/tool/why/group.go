@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// explainGroup finds the group of a row, and how many subjects it has for this agent; nil if the group depends on other
-// things than rows.
+// explainGroup finds the group in which aggregates count a row, and how many subjects it has for this agent. It returns
+// nil if the group does not depend on the row's columns alone.
 func (e *explainer) explainGroup(ctx context.Context, table *policy.Table, row explainedRow) (*Group, error) {
 	a := table.Aggregate
 	g := &Group{GroupKey: []Value{}, Subject: a.Subject, Minimum: a.MinSubjects, Share: a.MaxSharePercent}

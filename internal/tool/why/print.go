@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Printer writes answers for people.
+// Printer writes answers as text.
 type Printer struct {
 	Out         io.Writer
 	UsesColours bool
@@ -24,7 +24,7 @@ func (p Printer) colourText(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// Print writes an answer as a tree.
+// Print writes an answer as a tree of blocks.
 func (p Printer) Print(a *Answer) {
 	printLine := func(format string, args ...any) { fmt.Fprintf(p.Out, format+"\n", args...) }
 	for _, name := range slices.Sorted(maps.Keys(a.Attributes)) {
@@ -90,7 +90,7 @@ func (p Printer) Print(a *Answer) {
 	}
 }
 
-// explanation returns a sentence on whether the row counts in aggregates.
+// explanation says in a sentence whether aggregates count the row.
 func (g *Group) explanation() string {
 	if !g.TakesRow {
 		return "aggregates do not count it either: the aggregate's rows do not take it, it names no subject, or " +
@@ -115,7 +115,7 @@ func (g *Group) explanation() string {
 	return "aggregates count it: " + text
 }
 
-// quotedKey writes a key: the value alone for a key of one column.
+// quotedKey writes a key. If it has only one column, it writes the value alone.
 func quotedKey(values []Value) string {
 	var parts []string
 	for _, v := range values {
@@ -128,7 +128,7 @@ func quotedKey(values []Value) string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// printBlock writes a block at the end of a branch, and what is beneath it.
+// printBlock writes a block as a branch of the tree, and its parts, records and targets below it.
 func (p Printer) printBlock(b *Block, branch, indentBelow string) {
 	mark := p.colourText("31", "✗")
 	switch {
@@ -191,7 +191,7 @@ func (p Printer) printBlock(b *Block, branch, indentBelow string) {
 	}
 }
 
-// shortestPath returns a path in the form that is shortest for people.
+// shortestPath returns a path relative to the working directory if that is shorter.
 func shortestPath(path string) string {
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, path); err == nil && len(rel) < len(path) {

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// explainRegistered finds the subjects of the row, and the record of the registry that decides for each.
+// explainRegistered finds the subjects of the row, and for each the record of the consent registry that decides.
 func (e *explainer) explainRegistered(ctx context.Context, b *Block, n predicate.RegistryConsent, row explainedRow) error {
 	query := predicate.RegistryQuery(n, "r", e.values)
 	if query == "" {

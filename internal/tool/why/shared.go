@@ -12,7 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// explainShared finds the records to which the row refers, and says what decides in each.
+// explainShared explains a shared record: it finds the rows of other tables to which the row refers, and says what
+// decides in each.
 func (e *explainer) explainShared(ctx context.Context, b *Block, parts predicate.All, row map[string]*string) error {
 	var text []string
 	for _, part := range parts {
@@ -39,7 +40,7 @@ func (e *explainer) explainShared(ctx context.Context, b *Block, parts predicate
 	return nil
 }
 
-// explainSharedRecord explains one record of a row.
+// explainSharedRecord explains one row of another table to which the row refers.
 func (e *explainer) explainSharedRecord(ctx context.Context, b *Block, n predicate.Visible,
 	row map[string]*string) error {
 	pairs := append([]predicate.ColumnPair{{Column: n.Column, FromColumn: n.FromColumn}}, n.MorePairs...)

@@ -11,12 +11,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Setting is a setting that an agent has made, and its value.
+// Setting is a setting of the agent's session and its value.
 type Setting struct{ Name, Value string }
 
 // AttributeValues returns the attributes of an agent's session as the database computes them: those of the credential,
-// and those that follow from the settings. Attributes without a value are left out. The connection is the owner's; its
-// seal ends with the transaction.
+// and those that follow from the settings. It leaves out attributes without a value. tx is a transaction of the owner;
+// the seal that AttributeValues sets ends with tx.
 func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string,
 	settings []Setting) (map[string]string, error) {
 	if err := beginSealed(ctx, tx, tx.Conn(), credential, settings); err != nil {
@@ -45,8 +45,8 @@ func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credentia
 	return values, nil
 }
 
-// beginSealed makes a transaction a sealed session of the agent, with the agent's settings. The keys are read on the
-// other connection, which may be the same.
+// beginSealed makes a transaction a sealed session of the agent, with the agent's settings. It reads the keys on the
+// connection keys, which may be the transaction's own.
 func beginSealed(ctx context.Context, tx pgx.Tx, keys *pgx.Conn, credential map[string]string,
 	settings []Setting) error {
 	ring, err := seal.LoadKeyring(ctx, keys)

@@ -16,34 +16,34 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Visibility is how much of a subject's data an agent can see now.
+// Visibility says how much of a subject's data an agent can see now.
 type Visibility struct {
 	Agent      string
-	Attributes map[string]string // the attributes of the agent's credential, and the attributes that follow from them
-	Missing    []string          // attributes that a session may have in addition, by which it may see more
-	Tables     []TableVisibility // the tables with rows of the subject
+	Attributes map[string]string // the credential's attributes, and those that the database computes from them
+	Missing    []string          // attributes that have no value here; a session that has one may see more
+	Tables     []TableVisibility // the tables that have rows of the subject
 }
 
-// TableVisibility is how much of a subject's data in one table an agent can see.
+// TableVisibility says how much of a subject's data in one table an agent can see.
 type TableVisibility struct {
 	Table    string
 	Rows     int64 // the number of the subject's rows
-	Visible  int64 // the number of those rows that show one by one
-	Counted  int64 // rows that count in groups only, whether or not their groups are large enough
-	Observed bool  // the policy is not enforced here yet: agents read every row
+	Visible  int64 // the number of those rows that the agent can read
+	Counted  int64 // rows that only aggregates count, whether or not their groups are large enough
+	Observed bool  // the policy only observes the table's rule, so agents read every row
 	Columns  []ColumnVisibility
 }
 
-// ColumnVisibility is a column, and in how many of the visible rows its value shows.
+// ColumnVisibility is a column, and the number of visible rows in which the agent sees its value.
 type ColumnVisibility struct {
 	Name    string
-	Mask    string // how the column's value is masked; "": it is not
+	Mask    string // how the policy masks the column's value; "": it does not
 	Visible int64
 }
 
-// VisibleToAgents counts how many of a subject's rows each agent can see, as the owner of the tables, in one snapshot.
-// It uses the rules of row security with the attributes of each agent's credential. It does not evaluate what a
-// contract or a limit refuses, so an agent may see less. Agents are named with the attributes of their credentials.
+// VisibleToAgents counts how many of a subject's rows each agent can see. conn is a connection of the owner of the
+// tables, and all counts are of one snapshot. agents has the attributes of each agent's credential. An agent may see
+// less than counted, since contracts and limits are not evaluated.
 func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string,
 	agents map[string]map[string]string) ([]Visibility, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
@@ -51,7 +51,8 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// If row security would hide rows from the owner as well, the statement fails rather than giving a wrong answer.
+	// With row_security off, PostgreSQL raises an error if it would have to hide rows from the owner, so no count is
+	// wrong.
 	if _, err := tx.Exec(ctx,
 		"SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 		if condition == "" {
 			continue
 		}
-		// Where no row is the subject's, no rule is evaluated: planning the rules of one agent may take longer than all
+		// A table without rows of the subject is skipped: planning the rules for one agent may take longer than everything
 		// else.
 		var hasRows bool
 		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+table.Relation.Name.SQL()+" AS r WHERE "+condition+")",
@@ -109,7 +110,7 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 	return out, nil
 }
 
-// agentAttributes returns the attributes of one agent. The seal ends with the savepoint, so that the next agent has its
+// agentAttributes returns the attributes of one agent. Its seal ends with a savepoint, so that the next agent has its
 // own.
 func agentAttributes(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string) (map[string]string,
 	error) {
@@ -117,8 +118,8 @@ func agentAttributes(ctx context.Context, tx pgx.Tx, p *policy.Policy, credentia
 	if err != nil {
 		return nil, err
 	}
-	// Attributes that the database computes are read with pgconsent's reader role, whom a policy shows every row: not
-	// past row security, which would be an error of a table that has it.
+	// The functions that compute attributes read as pgconsent's reader role, to whom a row policy shows every row. With
+	// row_security off, PostgreSQL would raise an error for a table with row security.
 	values, err := map[string]string(nil), error(nil)
 	if _, err = innerTx.Exec(ctx, "SET LOCAL row_security = on"); err == nil {
 		values, err = AttributeValues(ctx, innerTx, p, credential, nil)
@@ -129,13 +130,13 @@ func agentAttributes(ctx context.Context, tx pgx.Tx, p *policy.Policy, credentia
 	return values, err
 }
 
-// subjectCount is a statement that counts the subject's rows of a table as an agent sees them. It is the same for each
-// agent, so that it is planned once.
+// subjectCount is a statement that counts the subject's rows of a table as an agent sees them. It is the same statement
+// for each agent, so that PostgreSQL plans it once.
 type subjectCount struct {
 	sql          string
-	parameters   predicate.Parameters // the attributes that the statement takes besides the subject
-	columnCounts []int                // columns whose own count is in the answer
-	result       TableVisibility      // the result, without its numbers
+	parameters   predicate.Parameters // the attributes that are parameters of the statement, after the subject
+	columnCounts []int                // indexes of columns that only some visible rows show
+	result       TableVisibility      // the result except for its numbers
 }
 
 func newSubjectCount(table *policy.Table, condition string) subjectCount {
@@ -186,7 +187,7 @@ func newSubjectCount(table *policy.Table, condition string) subjectCount {
 	return c
 }
 
-// countFor runs the statement for an agent with these attributes.
+// countFor runs the statement with the attributes of one agent.
 func (c subjectCount) countFor(ctx context.Context, tx pgx.Tx, subject string,
 	attributes map[string]string) (TableVisibility, error) {
 	out := c.result

@@ -1,8 +1,9 @@
-// Package pgchain stores a chain of the audit in PostgreSQL, in pgconsent.audit_record, a row for each record.
+// Package pgchain stores a chain of audit records in PostgreSQL: the table pgconsent.audit_record has a row for each
+// record.
 //
-// Guarantee: records for which [Store.Append] has returned nil are committed, as durably as the server commits. Each
-// call ends within seconds, whatever the server does. The store has its own connection: it never waits for agents'
-// connections, and is in none of their transactions.
+// Guarantee: records for which [Store.Append] has returned nil are committed. Each call ends within seconds, whatever
+// the server does. The store has its own connection, so it never waits for agents' connections and takes part in none
+// of their transactions.
 package pgchain
 
 import (
@@ -19,23 +20,23 @@ import (
 )
 
 const (
-	// statementTimeout limits a query. At most two queries run before a waiting statement is refused.
+	// statementTimeout limits a query. A waiting statement is refused after at most two queries.
 	statementTimeout = 2 * time.Second
-	// lockTimeout is how long the first LockChain waits for an earlier owner of the chain to disappear.
+	// lockTimeout is how long the first LockChain waits until the process that had the chain before has ended.
 	lockTimeout = 3 * time.Second
-	// removeTimeout limits the removal of removeBatch records.
+	// removeTimeout limits the removal of one batch of removeBatch records.
 	removeTimeout = 5 * time.Second
 	removeBatch   = 5000
-	// segmentSize is the number of records in a segment. Segments only give positions in the chain a name.
+	// segmentSize is the number of records in a segment. A segment is only a name for a range of record numbers here.
 	segmentSize = 1 << 16
-	// lockClass is the first key of the advisory lock on a chain.
+	// lockClass is the first key of the advisory lock on a chain; the second is a hash of the chain's name.
 	lockClass = 1885825891
 )
 
-// SegmentOf returns the number of the segment in which a record is.
+// SegmentOf returns the number of the segment that has a record.
 func SegmentOf(seq uint64) int { return int((max(seq, 1)-1)/segmentSize) + 1 }
 
-// Store writes a chain.
+// Store reads and writes one chain; it implements [audit.Store].
 type Store struct {
 	config      *pgx.ConnConfig
 	chain       string
@@ -44,13 +45,13 @@ type Store struct {
 	isLocked    bool
 }
 
-// New makes the store of a chain. name is the database's name, for messages. It connects in Take.
+// New returns the store of a chain. name is the database's name for messages. [Store.LockChain] makes the connection.
 func New(config *pgx.ConnConfig, name, chain string) *Store {
 	config = config.Copy()
 	config.RuntimeParams["application_name"] = "pgconsent audit"
 	config.RuntimeParams["search_path"] = "pg_catalog"
 	config.RuntimeParams["client_encoding"] = "UTF8"
-	config.RuntimeParams["statement_timeout"] = "5s" // the timeout ends statements whose client is gone
+	config.RuntimeParams["statement_timeout"] = "5s" // PostgreSQL then ends a statement whose client is gone
 	config.ConnectTimeout = statementTimeout
 	return &Store{config: config, chain: chain, displayName: name}
 }
@@ -59,7 +60,7 @@ func (s *Store) String() string {
 	return fmt.Sprintf("chain %s of database %s", s.chain, s.displayName)
 }
 
-// LockChain connects if there is no connection. The first time it also makes sure that no other process has the chain.
+// LockChain connects if there is no connection. The first call also makes sure that no other process uses the chain.
 func (s *Store) LockChain() error {
 	wait := statementTimeout
 	if !s.isLocked {
@@ -97,8 +98,8 @@ func (s *Store) LockChain() error {
 			s.chain).Scan(&free); err != nil {
 			return s.closeAfter(err)
 		}
-		// The lock may be held by an older connection of this process whose end the server has not noticed; Append
-		// finds out whether another process has written.
+		// The lock may belong to an older connection of this process, whose end the server has not noticed yet. If another
+		// process has written meanwhile, Append fails.
 		if free || s.isLocked {
 			s.isLocked = true
 			return nil
@@ -111,7 +112,7 @@ func (s *Store) LockChain() error {
 	}
 }
 
-// Append adds records.
+// Append adds records; the first line has the record number first.
 func (s *Store) Append(first uint64, lines [][]byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
@@ -128,7 +129,7 @@ func (s *Store) Append(first uint64, lines [][]byte) error {
 	return nil
 }
 
-// Remove removes the records up to this one, some at a time, over a connection of its own.
+// Remove removes the records up to the given one in batches, over a separate connection.
 func (s *Store) Remove(through uint64) error {
 	for removedCount := int64(1); removedCount > 0; {
 		if err := func() error {
@@ -154,7 +155,7 @@ func (s *Store) InSnapshot(f func(audit.Source) error) error { return s.reader()
 // Segments returns the segments that have records.
 func (s *Store) Segments() ([]int, error) { return s.reader().Segments() }
 
-// Open reads a segment, starting after this record.
+// Open reads a segment from the record after the given one.
 func (s *Store) Open(segment int, after uint64, offset int64) (io.ReadCloser, error) {
 	return s.reader().Open(segment, after, offset)
 }
@@ -165,13 +166,13 @@ func (s *Store) reader() *Reader {
 		wrapError:   s.closeAfter}
 }
 
-// Size returns 0: the size is not known.
+// Size returns 0, which means that the size is unknown.
 func (s *Store) Size(int) int64 { return 0 }
 
-// SegmentOf returns the number of the segment in which a record is.
+// SegmentOf returns the number of the segment that has a record.
 func (s *Store) SegmentOf(seq uint64) int { return SegmentOf(seq) }
 
-// Close unlocks the chain.
+// Close closes the connection, which also unlocks the chain.
 func (s *Store) Close() { s.dropConnection() }
 
 func (s *Store) dropConnection() {
@@ -184,7 +185,8 @@ func (s *Store) dropConnection() {
 	s.conn = nil
 }
 
-// closeAfter closes the connection, whose state is unknown, and marks errors of the connection as audit.ErrUnreachable.
+// closeAfter closes the connection, whose state is unknown after err. It wraps [audit.ErrUnreachable] if only the
+// connection failed.
 func (s *Store) closeAfter(err error) error {
 	s.dropConnection()
 	var pg *pgconn.PgError
@@ -196,7 +198,7 @@ func (s *Store) closeAfter(err error) error {
 		hint = " (" + pg.Hint + ")"
 	}
 	switch pg.Code[:2] {
-	case "08", "53", "57": // classes of connection, resources and shutdown: such errors go away
+	case "08", "53", "57": // error classes of connections, resources and shutdowns, which pass
 		return fmt.Errorf("audit: %s: %w: %w%s", s, audit.ErrUnreachable, err, hint)
 	case "3F", "42":
 		return fmt.Errorf("audit: %s: %w (run pgconsent migrate)", s, err)

@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// probeChain is the name of a chain that no configuration can have.
+// probeChain is the name of a chain that no configuration can use.
 const probeChain = "pgconsent doctor"
 
-// TryAppend returns the reason why the database would not accept a record now; nil: it would. It appends a record to a
-// chain of its own and rolls back.
+// TryAppend returns the reason why the database would not accept a record now, or nil. It appends a record to
+// probeChain and rolls back.
 func TryAppend(ctx context.Context, conn *pgx.Conn) error {
 	var encoding string
 	if err := conn.QueryRow(ctx, "SELECT pg_catalog.current_setting('server_encoding')").Scan(&encoding); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// Sizes of pages. The first page is small, since many callers read only the first record.
+// A page is the rows of one query. The first page is small, since many callers read only the first record.
 const (
 	firstPageRows = 1
 	lastPageRows  = 2048
@@ -20,25 +20,26 @@ const (
 
 var errNoConnection = errors.New("there is no connection")
 
-// Reader reads a chain without writing to it. It is an [audit.Source] for one goroutine.
+// Reader reads a chain and never writes to it. It is an [audit.Source] for one goroutine.
 type Reader struct {
 	ctx         context.Context
 	conn        *pgx.Conn
 	chain       string
 	displayName string
-	pageTimeout time.Duration // the timeout for reading one page; 0: none
+	pageTimeout time.Duration // how long reading one page may take; 0: any time
 	wrapError   func(error) error
 }
 
-// NewReader reads over a connection, until ctx ends. Each page is read for itself, unless in [Reader.InSnapshot].
+// NewReader returns a reader that uses a connection until ctx ends. Each page is a query of its own, except in
+// [Reader.InSnapshot].
 func NewReader(ctx context.Context, conn *pgx.Conn, name, chain string) *Reader {
 	return &Reader{ctx: ctx, conn: conn, chain: chain, displayName: name, wrapError: func(err error) error {
 		return fmt.Errorf("audit: chain %s of database %s: %w", chain, name, err)
 	}}
 }
 
-// InSnapshot calls f with the chain as it is at one moment, whatever is added and removed meanwhile. A chain that is
-// verified has to be read in this way.
+// InSnapshot calls f with the chain as it is at one moment, whatever is added and removed meanwhile. Verification must
+// read the chain in this way.
 func (r *Reader) InSnapshot(f func(audit.Source) error) error {
 	if r.conn == nil {
 		return r.wrapError(errNoConnection)
@@ -52,7 +53,7 @@ func (r *Reader) InSnapshot(f func(audit.Source) error) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), statementTimeout)
 		defer cancel()
-		_ = tx.Rollback(ctx) // after an error it closes the connection
+		_ = tx.Rollback(ctx) // if the rollback fails, it closes the connection
 	}()
 	return f(r)
 }
@@ -61,10 +62,10 @@ func (r *Reader) String() string {
 	return fmt.Sprintf("chain %s of database %s", r.chain, r.displayName)
 }
 
-// Size returns 0: the size is not known.
+// Size returns 0, which means that the size is unknown.
 func (r *Reader) Size(int) int64 { return 0 }
 
-// Segments returns all segments from that of the first record to that of the last.
+// Segments returns the numbers of all segments from that of the first record to that of the last.
 func (r *Reader) Segments() ([]int, error) {
 	if r.conn == nil {
 		return nil, r.wrapError(errNoConnection)
@@ -94,7 +95,7 @@ func (r *Reader) withPageTimeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.ctx, r.pageTimeout)
 }
 
-// Open reads a segment page by page, starting after this record.
+// Open reads a segment page by page, from the record after the given one.
 func (r *Reader) Open(segment int, after uint64, _ int64) (io.ReadCloser, error) {
 	if r.conn == nil {
 		return nil, r.wrapError(errNoConnection)
@@ -103,7 +104,7 @@ func (r *Reader) Open(segment int, after uint64, _ int64) (io.ReadCloser, error)
 	return &pageReader{reader: r, after: max(after, from), through: through, size: firstPageRows}, nil
 }
 
-// pageReader reads the lines of a segment, a page at a time.
+// pageReader reads the lines of one segment, with a query for each page.
 type pageReader struct {
 	reader         *Reader
 	after, through uint64
@@ -158,7 +159,7 @@ func (p *pageReader) readPage() error {
 	return nil
 }
 
-// ListChains returns the names of all chains in a database.
+// ListChains returns the names of all chains in a database, sorted.
 func ListChains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `WITH RECURSIVE c (chain) AS (
 			SELECT pg_catalog.min(chain) FROM pgconsent.audit_record
@@ -175,8 +176,8 @@ func ListChains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return out, nil
 }
 
-// MissingGuards returns the triggers and rights that should protect the records, and that are missing or changed.
-// Whether records were changed meanwhile is found by verifying the chain.
+// MissingGuards returns which triggers and rights that protect the records are missing or changed. Only a verification
+// of the chain finds whether somebody has changed records meanwhile.
 func MissingGuards(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `SELECT w.relation || ': the trigger ' || w.name || ' that keeps records as they are is missing or off'
 		FROM (VALUES ('audit_record', 'pgconsent_refuse'), ('audit_record', 'pgconsent_refuse_truncate'), ('audit_retired', 'pgconsent_refuse'),

@@ -1,8 +1,8 @@
-// Package access makes the report to a data subject, for the command line and every API. It collects the data of the
-// registry, the audit and the tables, records the request, and assembles the report.
+// Package access makes the access report to a data subject, for the command line and every API. It collects the
+// subject's data from the registry, the audit logs and the tables, records the request, and assembles the report.
 //
-// Guarantee: nothing is returned before the records of the request are durable. The caller must check who may ask for
-// it: the package reads rows that row security hides.
+// Guarantee: it returns nothing before the record of the request is durable. The caller must check who may request the
+// report, because the package reads rows that row security hides.
 package access
 
 import (
@@ -23,44 +23,44 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// ReportSources are the inputs of a report. The fields Conn and Policy are required.
+// ReportSources says where the data of a report come from. The fields Conn and Policy are required.
 type ReportSources struct {
 	Database string             // the database's name in the configuration
 	Conn     *pgx.Conn          // a connection as the owner of the tables
 	Policy   *policy.Policy     // the policy of the database
-	Registry *registry.Registry // the consent registry; nil: none is configured
+	Registry *registry.Registry // the consent registry; nil: no registry is configured
 
-	// EachLog calls f with each log of the audit; nil: there are none.
+	// EachLog calls f with each audit log; nil: there are none.
 	EachLog  func(ctx context.Context, f func(AuditLog) error) error
-	AuditKey string // the file of the key with which commitments were made
-	// OpenReportLog opens the log in which reports are recorded, and returns its name; nil: reports are not recorded.
+	AuditKey string // the path of the key file of the audit, which signs records and commitments
+	// OpenReportLog opens the log that records reports, and returns the log's name; nil: reports are not recorded.
 	OpenReportLog func(key audit.Key) (log *audit.Log, name string, err error)
 
 	Progress func(log string) func(done, total int64) // may be nil
 }
 
-// AuditLog is one log of the audit.
+// AuditLog is one audit log.
 type AuditLog struct {
 	Name            string
 	From            audit.Source
-	IsOfThisProcess bool   // the log's records are made with AuditKey, as this process makes them
-	Anchor          string // the file of its newest head; "": the log belongs to another process
+	IsOfThisProcess bool   // this process writes the log, with AuditKey
+	Anchor          string // the path of its anchor file, if IsOfThisProcess
 }
 
-// ReportRequest says about whom a report is made, and how.
+// ReportRequest says about whom the report is, who requested it, and what it must contain.
 type ReportRequest struct {
 	Subject       string
-	RequestedBy   string // the person who asks, for the record; the subject's own id if they ask
-	Contact       string // how the controller can be reached
-	Interface     string // the interface: cli, http, console, …
-	Format        string // the format, for the record: json or html
-	WithCopy      bool   // the report includes a copy of the rows
-	MaxRetrievals int    // the largest number of possible retrievals in the report; 0: all
-	OnlyDisplayed bool   // the report is only displayed: the audit records the request, and the registry does not
+	RequestedBy   string // the person who requests the report; the subject's own id if the subject does
+	Contact       string // how to reach the controller
+	Interface     string // how the request came: cli, http, console and so on
+	Format        string // json or html
+	WithCopy      bool   // the report contains a copy of the rows
+	MaxRetrievals int    // how many possible retrievals the report lists at most; 0: all
+	OnlyDisplayed bool   // the report is only shown on a page: the audit records the request, but the registry does not
 }
 
-// MakeReport makes a report, and returns it after its record is durable. For an unknown person the error is a
-// *consent.NotFoundError, and the request is recorded nevertheless.
+// MakeReport makes a report, and returns it after its record is durable. If the person is unknown, it records the
+// request nevertheless and returns a *consent.NotFoundError.
 func MakeReport(ctx context.Context, from ReportSources, q ReportRequest) (*dsar.Report, error) {
 	if err := (consent.Command{Action: consent.ActionNoteReport, Subject: q.Subject}).Check(); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func areLogsIntact(logs []dsar.Log) bool {
 	return true
 }
 
-// readLogs reads the logs of the audit.
+// readLogs scans the audit logs for what agents have read about the subject.
 func (from ReportSources) readLogs(ctx context.Context, q ReportRequest, tables []dsar.SubjectTable, behalf []string,
 	m *dsar.ReportInput) (audit.Key, error) {
 	collector := &dsar.Collector{Rows: m.Rows, OnBehalfOf: behalf, MaxPossible: q.MaxRetrievals}
@@ -206,8 +206,8 @@ func (from ReportSources) readLogs(ctx context.Context, q ReportRequest, tables 
 	})
 }
 
-// setVerification sets the key and the anchor by which a log of this process is verified, and returns which of them are
-// missing. The anchor is read before the log: so it names no record that is written during the scan.
+// setVerification sets the key and the anchored head against which scan verifies a log of this process. It returns
+// which of them are missing. The anchor is read before the log, so it names no record that is written during the scan.
 func (log AuditLog) setVerification(key audit.Key, scan *dsar.LogScan) (unproved []string, err error) {
 	if !log.IsOfThisProcess {
 		return nil, nil
@@ -227,7 +227,7 @@ func (log AuditLog) setVerification(key audit.Key, scan *dsar.LogScan) (unproved
 	return unproved, nil
 }
 
-// recordRequest records the request for a report, and returns once the record is durable.
+// recordRequest records the request for a report, and returns after the record is durable.
 func (from ReportSources) recordRequest(key audit.Key, report audit.SubjectReport,
 	auditRecord *dsar.AuditRecord) error {
 	if from.OpenReportLog == nil {
@@ -240,7 +240,7 @@ func (from ReportSources) recordRequest(key audit.Key, report audit.SubjectRepor
 		if log, name, err = from.OpenReportLog(key); err == nil || attempt == 20 || !strings.Contains(err.Error(), "in use") {
 			break
 		}
-		time.Sleep(100 * time.Millisecond) // another report is being recorded
+		time.Sleep(100 * time.Millisecond) // another process is recording a report
 	}
 	if err != nil {
 		return fmt.Errorf("record that the report was made: %w", err)

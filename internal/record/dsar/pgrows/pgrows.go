@@ -1,6 +1,6 @@
 // Package pgrows finds the rows of a database that belong to a subject, as the owner of the tables.
 //
-// It reads keys, and whole rows only if a copy is asked for; all in one snapshot, without changes.
+// It reads only keys, or whole rows if a copy is requested. It reads in one snapshot and changes nothing.
 package pgrows
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ReadRows finds the subject's rows in each table; with data it also reads the rows. If runAtEnd is not nil, it is
-// called at the end, in the same snapshot.
+// ReadRows finds the subject's rows in each table; if data is true, it also returns a copy of them. If runAtEnd is not
+// nil, ReadRows calls it at the end, in the same snapshot.
 func ReadRows(ctx context.Context, conn *pgx.Conn, tables []dsar.SubjectTable, subject string, data bool,
 	runAtEnd func(pgx.Tx) error) ([]dsar.SubjectRows, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
@@ -27,7 +27,7 @@ func ReadRows(ctx context.Context, conn *pgx.Conn, tables []dsar.SubjectTable, s
 		return nil, fmt.Errorf("read the subject's rows: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// If row security would hide a row from this role, the query fails instead of leaving the row out.
+	// With row_security off, PostgreSQL raises an error if it would have to hide a row from this role.
 	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL search_path = pg_catalog, pg_temp"); err != nil {
 		return nil, fmt.Errorf("read the subject's rows: %w", err)
 	}
@@ -47,7 +47,7 @@ func ReadRows(ctx context.Context, conn *pgx.Conn, tables []dsar.SubjectTable, s
 	return out, nil
 }
 
-// readTable reads the subject's rows of one table.
+// readTable finds the subject's rows in one table.
 func readTable(ctx context.Context, tx pgx.Tx, t dsar.SubjectTable, subject string, data bool) (dsar.SubjectRows,
 	error) {
 	out := dsar.SubjectRows{Table: t, Key: t.Relation.PrimaryKey, Keys: [][]string{}}
@@ -88,8 +88,8 @@ func readTable(ctx context.Context, tx pgx.Tx, t dsar.SubjectTable, subject stri
 	return out, err
 }
 
-// SubjectCondition returns the condition that a row r belongs to the subject with the id $1; "": the id cannot be a
-// value of the columns' types.
+// SubjectCondition returns the SQL condition that a row r belongs to the subject with the id $1. It returns "" if no
+// column can hold such an id.
 func SubjectCondition(ctx context.Context, tx pgx.Tx, t dsar.SubjectTable, subject string) (string, error) {
 	var conditions []string
 	for _, l := range t.Links {
@@ -107,8 +107,8 @@ func SubjectCondition(ctx context.Context, tx pgx.Tx, t dsar.SubjectTable, subje
 	return "(" + strings.Join(conditions, " OR ") + ")", nil
 }
 
-// linkCondition returns the condition that a link leads to the subject $1; "": the id cannot be a value of the column's
-// type.
+// linkCondition returns the SQL condition that a link leads from a row r to the subject $1. It returns "" if the link's
+// column cannot hold such an id.
 func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.SubjectLink, from *catalog.Relation,
 	subject string) (string, error) {
 	lastTable := from
@@ -152,7 +152,7 @@ func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.SubjectLink, from *cat
 	return openingSQL + equalsSQL + closingSQL, nil
 }
 
-// keySQL returns the expression of a row's primary key.
+// keySQL returns the columns of a row's primary key as SQL.
 func keySQL(row string, r *catalog.Relation) string {
 	parts := make([]string, len(r.PrimaryKey))
 	for i, c := range r.PrimaryKey {
@@ -161,7 +161,7 @@ func keySQL(row string, r *catalog.Relation) string {
 	return strings.Join(parts, ", ")
 }
 
-// recursiveStepSQL returns a query of the rows that were made from the rows with the keys in m, of the same table.
+// recursiveStepSQL returns a query for the keys of rows that were made from rows of the same table whose keys are in m.
 func recursiveStepSQL(h dsar.LinkStep) string {
 	columns := make([]string, len(h.Relation.PrimaryKey))
 	conditions := make([]string, len(columns))
@@ -180,8 +180,8 @@ func recursiveStepSQL(h dsar.LinkStep) string {
 		strings.Join(ways, " UNION ALL ") + ") AS f"
 }
 
-// equalsSubjectSQL returns a comparison in the column's own type, so that its index is used, and as text, so that ids
-// must match completely.
+// equalsSubjectSQL returns a comparison of a column with $1. It compares in the column's type, so that an index is
+// used, and as text, so that ids match exactly. It returns "" if the type cannot hold the id.
 func equalsSubjectSQL(ctx context.Context, tx pgx.Tx, row string, column *catalog.Column, subject string) (string,
 	error) {
 	name := row + "." + catalog.QuoteIdent(column.Name)
@@ -209,7 +209,7 @@ func equalsSubjectSQL(ctx context.Context, tx pgx.Tx, row string, column *catalo
 	return "(" + name + " = $1::pg_catalog.text::pg_catalog." + cast + " AND " + condition + ")", nil
 }
 
-// inListSQL returns the condition that a text is in a list of ids.
+// inListSQL returns the SQL condition that an id is in a list column.
 func inListSQL(id string, l predicate.List, row string) string {
 	c := row + "." + catalog.QuoteIdent(l.Column)
 	switch l.Form {

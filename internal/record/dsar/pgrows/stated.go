@@ -11,7 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ReadStatedConsents reads what tables of the application say about the subject's consents, by the rules of the policy.
+// ReadStatedConsents reads what the application's own tables say about the subject's consents, by the rules of the
+// policy.
 func ReadStatedConsents(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTable,
 	subject string) ([]dsar.StatedConsent, error) {
 	var out []dsar.StatedConsent
