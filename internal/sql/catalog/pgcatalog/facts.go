@@ -34,7 +34,7 @@ type relationFacts struct {
 
 	defaults                            map[int16]string
 	defaultSequences, identitySequences map[int16][]uint32
-	checkedValues                       map[int16][]string // the values that CHECK constraints on single columns allow, by column
+	checkedValues                       map[int16][]string // the values that CHECK constraints allow, by column
 
 	partitionedBy   []int16
 	keys            []keyRow

@@ -28,7 +28,7 @@ type objectFacts struct {
 	operatorNames []string                // names of operators that may call a function of another role
 
 	hasCastOfNativeTypes   bool            // another role has made a cast between two of PostgreSQL's own types
-	hasForeignTimeFunction bool            // a function of another role has the name of a PostgreSQL function that returns the time
+	hasForeignTimeFunction bool            // another role has a function with one of the names in statementTimeFunctions
 	userCode               userCodeObjects // objects for which PostgreSQL itself calls functions of other roles
 	typesRunningUserCode   map[uint32]bool // types for which PostgreSQL itself calls functions of other roles
 }
