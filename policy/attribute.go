@@ -49,7 +49,7 @@ func checkElements(check func(string) bool) func(string) bool {
 }
 
 // These bounds keep the seal short, the signed setting that tells the database the session's attributes. The database
-// refuses a seal of 65,536 characters or more, and escaping may turn one character into three.
+// refuses a seal of 65,536 characters or more, and escaping may replace one character by three.
 const (
 	maxAttributeBytes     = 1024
 	maxListAttributeBytes = 8192

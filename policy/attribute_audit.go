@@ -65,8 +65,8 @@ func (c *attributeCompiler) findAuditAttributes(p *Policy) {
 }
 
 // SubjectAttribute returns the attribute that names the person for whom a session reads: the attribute with `audit:
-// subject`. If there is none, it is the attribute with which all blocks own of the policy compare, if they use only one
-// and the credential provides it. Otherwise the result is "".
+// subject`. If there is none, it is the only attribute with which blocks own of the policy compare, provided that it
+// comes from the credential. Otherwise the result is "".
 func (p *Policy) SubjectAttribute() string { return p.subject }
 
 // PurposeAttribute returns the attribute that names the purpose of a session; "": there is none.

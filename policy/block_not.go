@@ -12,7 +12,7 @@ type notBlock struct {
 }
 
 // notNode compiles a negation of conditions on the row's own columns. It refuses a block that reads another table: if
-// row security made that table look empty, the negation would show every row.
+// row security hid all rows of that table, the negation would show every row.
 func (c *ruleCompiler) notNode(b notBlock, row *catalog.Relation) predicate.Node {
 	c.checkNegatable(b.part)
 	return predicate.Not{Node: c.compileBlock(b.part, row)}

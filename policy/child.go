@@ -7,9 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Child is a partition or an inheritance child, at any depth, of tables that the policy lists, while the policy does
-// not list the child itself. The rule of the parent applies to its rows, whether a statement names the parent or the
-// child.
+// Child is a partition or an inheritance child, at any depth, of tables that the policy lists. The policy does not list
+// the child itself. The rule of the parent applies to its rows, whether a statement names the parent or the child.
 type Child struct {
 	Relation *catalog.Relation
 	Rows     predicate.Node // the rules of all parents, which must all hold

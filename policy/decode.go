@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// decoder turns YAML nodes into declarations, and collects all errors. It reads the forms that all sections share; each
-// section has a decoder of its own.
+// decoder converts YAML nodes to declarations, and collects all errors. It reads the forms that all sections share;
+// each section has a decoder of its own.
 type decoder struct {
 	doc        *Document
 	errs       Errors

@@ -174,7 +174,7 @@ func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []obj
 			WithHint("What may be retrieved is planned first (attribute %s), and this session has no plan now.", attribute)
 	}
 	plan := strings.Split(value, ",")
-	// a plan that is a text never looks like an array literal, so the form tells lists from texts
+	// a plan that is a text never has the form of an array literal, so the form tells lists from texts
 	if elements, list := predicate.ParseArray(value); list {
 		plan = nil
 		for _, e := range elements {

@@ -32,7 +32,7 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 			continue
 		}
 		// In the best case, the accesses belong to several plain, named statements that read one object each and return few
-		// rows, with joins where the contracts require them.
+		// rows. The statements join objects where the contracts require joins.
 		for _, t := range objects {
 			if t.object.JoinOnly {
 				continue

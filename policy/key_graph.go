@@ -125,8 +125,8 @@ func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referring
 	return out
 }
 
-// keyAction returns what a foreign key does to the referring rows when the columns keys of the referenced row change,
-// and which of their columns it sets. keys is nil if the referenced row is deleted.
+// keyAction returns what a foreign key does to the referring rows when the columns keys of the referenced row change.
+// changedColumns are the columns of the referring rows that it sets. keys is nil if the referenced row is deleted.
 func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (action catalog.Action, changedColumns []string) {
 	action, changedColumns = key.OnUpdate, key.Columns
 	if keys == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// writeLeaks finds what an agent's INSERT, UPDATE or DELETE would tell the agent about hidden rows and columns, by
-// whether it fails, or by the text of its error.
+// writeLeaks finds what an agent's INSERT, UPDATE or DELETE would tell the agent about hidden rows and columns. The
+// write may tell it by failing, or by the text of its error.
 type writeLeaks struct {
 	*resolver
 	rules   *ruleCompiler

@@ -223,7 +223,7 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 			MorePairs: n.MorePairs}.LeadsToAtMostOne()
 }
 
-// partThroughKey turns a condition on a row into a condition on the row to which its foreign key refers. This is
+// partThroughKey converts a condition on a row to a condition on the row to which its foreign key refers. This is
 // possible if the condition reads only columns of the key whose equal values are identical. Otherwise the result is
 // nil.
 func partThroughKey(part predicate.Node, referrer referringKey, target *catalog.Relation) predicate.Node {

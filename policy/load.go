@@ -25,7 +25,7 @@ func Load(path string) (*Document, error) {
 	return doc, err
 }
 
-// LoadWatched does the same as [Load], and also returns a [Watch] of all files and folders that it has read, even if
+// LoadWatched does the same as [Load]. It also returns a [Watch] of all files and folders that it has read, even if
 // there is an error.
 func LoadWatched(path string) (*Document, *Watch, error) {
 	l := newLoader()

@@ -8,7 +8,8 @@
 // Each phase has a type of its own. Decoders read the sections (decode*.go, *_decode.go), resolver finds names
 // (resolve*.go), and ruleCompiler compiles the blocks of rules (block_*.go, and sql_*.go for expressions). Each other
 // compiler compiles one section (*_compile.go). The files leak*.go find what errors of an agent's writes would tell
-// about hidden rows, lint*.go warn of probable mistakes, and judge*.go decide whether contracts allow a statement.
+// about hidden rows. The files lint*.go warn of probable mistakes, and judge*.go decide whether contracts allow a
+// statement.
 //
 // A policy contains no secrets: the configuration has the credentials and their attributes.
 package policy

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// sqlExpression turns a parsed SQL expression into an expression of package predicate. It accepts a fixed list of
+// sqlExpression converts a parsed SQL expression to an expression of package predicate. It accepts a fixed list of
 // nodes, operators and functions, and refuses everything else. Nothing on the list can fail for some row, change
 // anything, read another table, or depend on the settings of a session.
 type sqlExpression struct {

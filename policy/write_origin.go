@@ -32,8 +32,8 @@ func derivationsOf(n predicate.Node) []predicate.Derived {
 	return out
 }
 
-// checkWrites refuses writes by which agents could remove the source of a row that was made from it, and so the consent
-// that the row needs. All writes must have been compiled before.
+// checkWrites refuses writes by which agents could remove the source of a row that was made from it. The row would then
+// no longer need the source's consent. All writes must have been compiled before.
 func (c *originCompiler) checkWrites(tables []*Table) {
 	writes := map[catalog.Name]*Write{}
 	for _, t := range tables {
@@ -173,8 +173,8 @@ func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step 
 }
 
 // deletableTable returns a table from which agents may delete rows, so that PostgreSQL also deletes a row of r, or sets
-// the given columns of it to NULL or their default; nil: there is none. Deleting the row to which targetColumns refer
-// does not count.
+// the given columns of it to NULL or a default. nil: there is none. Deleting the row to which targetColumns refer does
+// not count.
 func (c *originCompiler) deletableTable(r *catalog.Relation, columns, targetColumns []string,
 	writes map[catalog.Name]*Write,
 	visited map[catalog.Name]bool) *catalog.Relation {

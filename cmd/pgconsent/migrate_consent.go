@@ -38,7 +38,7 @@ func endConsent(ctx context.Context, c *config.Config, t targetDatabase) error {
 	return registry.RemoveAnchor(ctx, keys, c.Consent.Anchor, t.name)
 }
 
-// withHint adds the hint of a PostgreSQL error that pgconsent's own SQL has raised.
+// withHint returns an error of PostgreSQL together with its hint, which pgconsent's own SQL has raised.
 func withHint(err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Hint != "" {

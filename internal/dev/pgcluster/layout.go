@@ -37,8 +37,8 @@ func maxSocketPath() int {
 	return 103
 }
 
-// makeLayout makes the folders of a cluster under dir. It makes them under a short path in /var/tmp if the account
-// cannot enter a parent of dir, or if the path of the socket would be too long. The short path depends only on dir.
+// makeLayout makes the folders of a cluster under dir. If the account cannot enter a parent of dir, or the socket's
+// path would be too long, it makes them under a short path in /var/tmp. The short path depends only on dir.
 func makeLayout(dir string, a osAccount) (clusterFolders, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -3,11 +3,11 @@
 // Package pgtest gives tests a real PostgreSQL: one server for a run or for a package, and a database for each test.
 //
 // A run of all packages starts one server and passes its folder in [ClusterVariable] (package test/run does so).
-// Otherwise, for example with plain `go test`, each package starts its own server. The server accepts every user
-// without a password on its unix socket, whose folder only the user who runs it can enter, and requires SCRAM passwords
-// on 127.0.0.1. It ends with the process that started it, on Linux even if that process is killed. Roles belong to the
-// whole server, so tests that make roles share them with tests of other packages (see [Lock]). Only _test files may
-// import this package.
+// Otherwise, for example with plain `go test`, each package starts its own server. On its unix socket the server
+// accepts every user without a password, but only the user who runs it can enter the socket's folder. On 127.0.0.1 it
+// requires SCRAM passwords. The server ends with the process that started it, on Linux even if that process is killed.
+// Roles belong to the whole server, so tests that make roles share them with tests of other packages (see [Lock]). Only
+// _test files may import this package.
 package pgtest
 
 import (

@@ -112,8 +112,8 @@ func (db *DB) Template() string {
 	return db.template.template.name
 }
 
-// AlteredVariable is an environment variable. If it has any value, the code under test differs from that of the other
-// packages of the run, so this package neither uses nor leaves shared templates.
+// AlteredVariable is an environment variable. If it has any value, the code under test differs from that of other
+// packages of the run. So this package then neither uses nor leaves shared templates.
 const AlteredVariable = "PGCONSENT_TEST_ALTERED"
 
 func templateOf(key string, shared bool) *template {

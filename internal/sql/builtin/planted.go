@@ -2,9 +2,9 @@
 // functions, operators, casts, types and the language of its functions.
 //
 // Names in pgconsent's SQL are schema-qualified. So only a superuser, who may write to pg_catalog, can make PostgreSQL
-// use another object in their place. It could be a function of the same name whose argument types fit better, and it
-// would then decide the results of triggers, row policies and pgconsent's own checks. [ReadLeakproofFunctions] finds
-// functions to which row security passes values of hidden rows.
+// use another object in their place. Such an object, for example a function whose argument types fit better, would
+// decide the results of triggers, row policies and pgconsent's own checks. [ReadLeakproofFunctions] finds functions to
+// which row security passes values of hidden rows.
 //
 // The package does not find rows that somebody has written into the tables of pg_catalog by hand
 // (allow_system_table_mods), nor a modified server program.
@@ -23,10 +23,10 @@ type Querier interface {
 }
 
 // plantedQuery finds objects that somebody has added to pg_catalog. Objects of initdb have OIDs below 16384. The server
-// calls a built-in function by its OID, so CREATE OR REPLACE does not change what it does, unless the planner inlines
-// an SQL body. Extensions may put functions into pg_catalog, except under the names of functions that pgconsent calls.
-// The query also lists casts of the kinds that rules and functions of pgconsent use, above all casts from text, the
-// type of attributes.
+// calls a built-in function by its OID. So CREATE OR REPLACE does not change what the function does, unless the planner
+// inlines an SQL body. Extensions may put functions into pg_catalog, except under the names of functions that pgconsent
+// calls. The query also lists casts of the kinds that rules and functions of pgconsent use, above all casts from text,
+// the type of attributes.
 const plantedQuery = `
 WITH ours AS (
   SELECT p.prosrc FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
@@ -69,8 +69,8 @@ SELECT 'language ' || l.lanname FROM pg_catalog.pg_language AS l LEFT JOIN pg_ca
 WHERE l.lanname = 'plpgsql' AND (p.prosrc = 'plpgsql_call_handler' AND p.probin IN ('$libdir/plpgsql', 'plpgsql')) IS NOT TRUE
 ORDER BY 1`
 
-// sqlFunctionOIDs are the OIDs of functions of PostgreSQL 15 to 18 that are written in SQL and have the same name as a
-// function that pgconsent calls. pgconsent calls none of the functions listed here.
+// sqlFunctionOIDs are the OIDs of functions of PostgreSQL 15 to 18 that are written in SQL. They have the same names as
+// functions that pgconsent calls, but pgconsent calls none of them.
 var sqlFunctionOIDs = []uint32{879 /* lpad */, 1384 /* date_part */, 1708 /* round */, 1710, /* trunc */
 	2074 /* substring */}
 

@@ -275,8 +275,8 @@ type Function struct {
 	Defaults        int
 	Variadic        bool
 	SecurityDefiner bool // the function is SECURITY DEFINER, or is an aggregate that uses a SECURITY DEFINER function
-	// the name of a SECURITY DEFINER function that the default of an argument calls, directly or through a function whose
-	// body PostgreSQL stores as a parsed tree; "": there is none
+	// the name of a SECURITY DEFINER function that the default of an argument calls; "": there is none. The default calls
+	// it directly, or through a function whose body PostgreSQL stores as a parsed tree
 	DefinerDefault string
 	Volatility     byte // the volatility: i, s or v; of an aggregate the highest volatility of the functions that it uses
 	Language       string

@@ -61,7 +61,7 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 }
 
 // isNameInOtherSchema tells whether another schema has a function of this name. A call of that function may now mean an
-// added function, since PostgreSQL chooses by the argument types among all schemas of the search path (func_get_detail,
+// added function. PostgreSQL chooses by the argument types among all schemas of the search path (func_get_detail,
 // parse_func.c).
 func (s *Snapshot) isNameInOtherSchema(name Name) bool {
 	if s.spec.CatalogFunctions[name.Name] {

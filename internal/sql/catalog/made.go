@@ -26,7 +26,7 @@ func (s *Snapshot) BaseType(oid uint32) uint32 {
 }
 
 // TypeRunsUserCode tells whether PostgreSQL itself may call a function of another role when it compares, makes or
-// converts values of a type, although the statement names no such function.
+// converts values of a type. No statement has to name the function for that.
 func (s *Snapshot) TypeRunsUserCode(oid uint32) bool {
 	isNative, isKnown := s.nativeTypes[oid]
 	return !isKnown || !isNative

@@ -38,8 +38,8 @@ func QuoteLiteral(value string) string {
 	return quoted
 }
 
-// reservedWords are the words that need quotes as some kinds of names, in PostgreSQL's grammar or in PL/pgSQL, which
-// does not read NEW.by as a field of NEW. Quoting a word that needs no quotes does no harm.
+// reservedWords are the words that need quotes as some kinds of names in PostgreSQL's grammar or in PL/pgSQL. For
+// example, PL/pgSQL does not read NEW.by as a field of NEW. Quoting a word that needs no quotes does no harm.
 var reservedWords = func() map[string]bool {
 	words := `all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
 cast char character check coalesce collate collation column concurrently constraint create cross current_catalog

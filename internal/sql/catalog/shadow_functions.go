@@ -52,8 +52,8 @@ const viewOIDByName = "pgconsent_catalog.to_regclass($1)::pg_catalog.oid"
 
 // PostgreSQL raises an error for a row type with modifiers, as in 'salaries(5)', and before version 16 for a signature
 // with an unknown type. Such an error would tell that an object exists. So these queries do not resolve a name with
-// modifiers or arguments if agents do not see the object, nor a name with text that looks like a comment. OFFSET 0
-// prevents the planner from resolving the name for an estimate.
+// modifiers or arguments if agents do not see the object. Nor do they resolve a name that may contain a comment. OFFSET
+// 0 prevents the planner from resolving the name for an estimate.
 const (
 	shownTypeName = `CASE WHEN pg_catalog.strpos($1, '(') OPERATOR(pg_catalog.=) 0 THEN $1
   WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR pg_catalog.regexp_replace(` + nameWithoutModifiers +

@@ -132,8 +132,8 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (smaller *Snapsho
 }
 
 // isColumnOfSharedObject tells whether a column affects how rows can be written even if no statement names it. It does
-// if it is generated, or if a key, check, partition key or computation depends on it together with other columns, or on
-// its default.
+// if it is generated. It also does if a key, check, partition key or computation depends on it together with other
+// columns, or on its default.
 func (r *Relation) isColumnOfSharedObject(name string) bool {
 	column := r.Column(name)
 	hasColumn := func(columns []string) bool { return slices.Contains(columns, name) }

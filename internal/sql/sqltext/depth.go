@@ -6,10 +6,10 @@ package sqltext
 //
 // Nested constructs are counted, and lists are not. Each parenthesis, bracket or CASE opens a level. Inside a level,
 // every operator and keyword since the last separator may add one to the depth. A chain such as 1+1+1 makes a tree as
-// deep as the chain is long, with any closed level below it. A separator starts the count anew: a comma, AND and OR
-// (flat lists in the tree, except the AND of BETWEEN, after which NOT can nest), and WHEN, THEN and ELSE of a CASE.
-// UNION, EXCEPT, INTERSECT and JOIN also start it anew. But each of them adds a level to everything after it in the
-// same parentheses, because they nest to the left.
+// deep as the chain is long, with any closed level below it. A separator starts the count anew. Separators are commas,
+// WHEN, THEN and ELSE of a CASE, and AND and OR, which are flat lists in the tree. The AND of BETWEEN is none, since
+// NOT can nest after it. UNION, EXCEPT, INTERSECT and JOIN also start the count anew. But each of them adds a level to
+// everything after it in the same parentheses, because they nest to the left.
 
 // nestingLevel is one open parenthesis, bracket or CASE, or the statement itself.
 type nestingLevel struct {

@@ -2,9 +2,9 @@ package sqltext
 
 import "google.golang.org/protobuf/proto"
 
-// PostgreSQL turns x BETWEEN a AND b, and x IN (a, b), into several comparisons, each with a copy of x
-// (transformAExprBetween and transformAExprIn in parse_expr.c). If x contains further BETWEEN or IN, the copies
-// multiply. For a text of 1 KB, the server has allocated half a gigabyte a second, and no timeout stops it.
+// PostgreSQL converts x BETWEEN a AND b, and x IN (a, b), to several comparisons, each with a copy of x
+// (transformAExprBetween and transformAExprIn, parse_expr.c). If x contains further BETWEEN or IN, the copies multiply.
+// For a text of 1 KB, the server has allocated half a gigabyte a second, and no timeout stops it.
 
 // maxExpandedNodes is the largest number of nodes that a tree may have when each copy is counted.
 const maxExpandedNodes = 2_000_000
@@ -26,7 +26,7 @@ func expandedNodes(m proto.Message) float64 {
 	if x, ok := m.(*A_Expr); ok {
 		switch x.Kind {
 		case AEXPR_IN:
-			for _, item := range x.Rexpr.GetList().GetItems() { // PostgreSQL turns constants into one array
+			for _, item := range x.Rexpr.GetList().GetItems() { // PostgreSQL makes one array of all constants
 				if item.GetAConst() == nil && item.GetParamRef() == nil {
 					copies++
 				}

@@ -7,8 +7,8 @@ package sqltext
 // maxRunCost is the largest permitted operatorRunCost. It stands for about a second of work.
 const maxRunCost = 200_000_000
 
-// operatorRunCost returns the sum of the squares of the lengths of all sequences of operator characters in a text
-// (op_chars in PostgreSQL's scan.l), including those in literals.
+// operatorRunCost returns the sum of the squares of the lengths of all sequences of operator characters in a text,
+// including those in literals. The characters are op_chars in PostgreSQL's scan.l.
 func operatorRunCost(text string) int {
 	total, run := 0, 0
 	for i := range len(text) {

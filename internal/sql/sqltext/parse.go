@@ -142,7 +142,7 @@ func Parse(text string) (*ParseResult, *sqlstate.Error) {
 	return source.Parse()
 }
 
-// parseError turns an error of the parser into the error that PostgreSQL would send.
+// parseError converts an error of the parser to the error that PostgreSQL would send.
 func parseError(err error) *sqlstate.Error {
 	var e *parser.Error
 	if !errors.As(err, &e) {

@@ -206,7 +206,7 @@ func (s *Source) KindAt(i int) TokenKind {
 	return s.Tokens[i].Kind
 }
 
-// Position turns a byte offset into a position as PostgreSQL counts it: 1-based, in characters.
+// Position converts a byte offset to a position as PostgreSQL counts it: in characters, from 1 on.
 func (s *Source) Position(offset int32) int {
 	if offset < 0 || int(offset) > len(s.Text) {
 		return 0

@@ -13,8 +13,8 @@ import (
 // includes the relations $1 themselves. Most facts depend only on a relation's own rows in the catalogs. But views,
 // defaults, checks and indexes contain names of other relations, and whether a view can be written depends on the
 // relations that it reads. The second column is true if more than relations may have changed: something uses the row
-// type of a changed relation. OFFSET 0 and LIMIT make the planner find each relation by the indexes of the catalogs,
-// since it does not know how few relations have changed.
+// type of a changed relation. OFFSET 0 and LIMIT make the planner use the indexes of the catalogs, since it does not
+// know how few relations have changed.
 const dependentsQuery = `
 WITH RECURSIVE changed (oid) AS (
   SELECT unnest($1::oid[])

@@ -268,7 +268,7 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 
 // readUserCodeObjects reads for which objects PostgreSQL itself calls functions of other roles, although no statement
 // names them. PostgreSQL does so when it compares or converts values of a type, reads a constant of a domain's array
-// type, or makes JSON of a value.
+// type, or makes JSON.
 func (l *loader) readUserCodeObjects(ctx context.Context) error {
 	k := &l.objects
 	k.typesRunningUserCode = map[uint32]bool{}

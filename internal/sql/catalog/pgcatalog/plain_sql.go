@@ -10,8 +10,8 @@ import (
 const ownSchemasSQL = "('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')"
 
 const (
-	// textExecutingFunctions matches functions of PostgreSQL that execute a text, make a value of a type that a text
-	// names, or call the functions that compare a table's keys. set_config is among them, since it changes settings.
+	// textExecutingFunctions matches functions that execute a text, make a value of a type that a text names, or call the
+	// functions that compare a table's keys. set_config is among them, since it changes settings.
 	textExecutingFunctions = `\w+_to_xml\w*|ts_stat|ts_rewrite|(?:domain|array|record|range|multirange)_(?:in|recv)|pg_input_\w+|` +
 		`satisfies_hash_partition|set_config`
 	// spacePattern matches a character that PostgreSQL takes for white space; \s lacks \v.
@@ -66,9 +66,9 @@ func (k *objectFacts) isForeignOrPseudoType(oid uint32) bool {
 	return t == nil || oid >= firstNormalOID || t.kind == 'p'
 }
 
-// isHarmlessExtensionBody tells whether the body of an extension's SQL function reads no table, executes no text, and
-// names only functions, types and operators of PostgreSQL and of known extensions. PostgreSQL stores the body as a text
-// or as a parsed tree.
+// isHarmlessExtensionBody tells whether the body of an extension's SQL function reads no table and executes no text. It
+// may name only functions, types and operators of PostgreSQL and of known extensions. PostgreSQL stores the body as a
+// text or as a parsed tree.
 func (k *objectFacts) isHarmlessExtensionBody(f *function) bool {
 	otherType := func(t *typeFacts) bool {
 		return t != nil && t.oid >= firstNormalOID && !t.inOwnSchema && !k.isOfKnownExtension("pg_type", t.oid)
@@ -122,8 +122,8 @@ func withoutStrings(source string) string {
 }
 
 // isUnambiguous tells whether the string literals and names in a function's text can be found with certainty. No string
-// may have escapes. Outside of strings the text may have no quoted name, no dollar quote, no comment, and no character
-// that only some readers take for part of a name.
+// may have escapes. Outside of strings the text may have no quoted name, no dollar quote and no comment. Nor may it
+// have a character that only some readers take for part of a name.
 func isUnambiguous(source string) bool {
 	return !escapeStringStart.MatchString(lowerASCII(source)) && !ambiguousText.MatchString(withoutStrings(source))
 }

@@ -9,9 +9,10 @@ import (
 )
 
 // PostgreSQL never changes a row of a catalog in place: DDL writes a new version of the row, with its transaction in
-// xmin. So the changed rows are those whose xmin is not older than the oldest transaction that was running at the last
-// reading, and the deleted rows. TRUNCATE and VACUUM FULL write new versions without another content; these are read
-// again and compared. VACUUM does change rows of pg_class in place, but only columns that are not read here.
+// xmin. So rows have changed if their xmin is not older than the oldest transaction that was running at the last
+// reading. Rows that no longer exist have changed, too. TRUNCATE and VACUUM FULL write new versions without another
+// content; these are read again and compared. VACUUM does change rows of pg_class in place, but only columns that are
+// not read here.
 
 // watchedCatalog is a catalog that is searched for changed rows. Each row is identified by a number, whose lower half
 // is the OID of the relation that the row is about. The lower half is 0 if the row is about no relation.

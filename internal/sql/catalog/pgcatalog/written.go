@@ -220,8 +220,8 @@ func (l *loader) addComputation(relation uint32, source string, mayFailUnchanged
 }
 
 // readComparedIndexes reads the operator classes by which the indexes of tables compare values. It leaves out the btree
-// classes of numbers, texts and similar types, the GIN classes of JSON and words, and all hash classes, which only hash
-// the new value. For an EXCLUDE constraint it also reads the operators.
+// classes of numbers, texts and similar types, and the GIN classes of JSON and words. It also leaves out all hash
+// classes, which only hash the new value. For an EXCLUDE constraint it also reads the operators.
 func (r *relationReader) readComparedIndexes(ctx context.Context) error {
 	var (
 		oid   uint32
