@@ -80,8 +80,8 @@ func (a *Aggregate) describe(r *catalog.Relation) string {
 	return out + fmt.Sprintf(" %q", a.Measures)
 }
 
-// VisibilityRules returns all conditions that decide whether agents see a row of the table, which of its values they
-// see, and whether it counts in aggregates.
+// VisibilityRules returns all conditions that decide whether agents see a row of the table, which values they see, and
+// whether it counts in aggregates.
 func (t *Table) VisibilityRules() predicate.Node {
 	out := predicate.All{t.Rows}
 	if t.Aggregate != nil {

@@ -128,9 +128,10 @@ func (d *writeDecl) dependsOnKeyOnly(key catalog.Key, part predicate.Node, r *ca
 		})
 }
 
-// readsOnlyNamedColumns tells whether a part of a rule depends only on the columns that it names. If r is not nil, the
-// part must also not depend on whether a row of r exists. A consent whose links begin at a key of r does: with a new
-// key they lead to no subjects, with a hidden row's key to subjects who may not consent.
+// readsOnlyNamedColumns tells whether a part of a rule depends only on the columns that it names. For a row of r that
+// does not exist yet, a consent may depend on more. Links from the row's new key lead to no subjects, which may be
+// enough; links from the same key of a hidden row may lead to subjects who do not consent. r is nil for a row that
+// exists.
 func readsOnlyNamedColumns(n predicate.Node, r *catalog.Relation) bool {
 	all := func(parts []predicate.Node) bool {
 		return !slices.ContainsFunc(parts, func(part predicate.Node) bool { return !readsOnlyNamedColumns(part, r) })

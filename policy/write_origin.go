@@ -172,9 +172,9 @@ func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step 
 		"agents could say of rows of %s that they do not see that they were made from others", t.Relation.Name)
 }
 
-// deletableTable returns a table from which agents may delete rows, so that PostgreSQL also deletes a row of r, or sets
-// the given columns of it to NULL or a default. nil: there is none. Deleting the row to which targetColumns refer does
-// not count.
+// deletableTable returns a table from which agents may delete rows if that affects a row of r: PostgreSQL deletes the
+// row too, or sets the given columns to NULL or a default. nil: there is none. Deleting the row to which targetColumns
+// refer does not count.
 func (c *originCompiler) deletableTable(r *catalog.Relation, columns, targetColumns []string,
 	writes map[catalog.Name]*Write,
 	visited map[catalog.Name]bool) *catalog.Relation {

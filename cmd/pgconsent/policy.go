@@ -145,7 +145,7 @@ func (policyCheckCmd) compareWithDatabase(s *session, t targetDatabase, v *polic
 	return v.addProblems(err)
 }
 
-// compareReadable checks the parts of a policy that could be read against the database, if other parts have errors.
+// compareReadable compares with the database those parts of a policy that could be read, if other parts have errors.
 func (s *session) compareReadable(t targetDatabase, doc *policy.Document, problems policy.Errors, v *policyReport) error {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {

@@ -484,8 +484,8 @@ func (s demoServer) load(ctx context.Context, f demoFolder, progress func(string
 	return os.WriteFile(f.markerPath(), []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
 }
 
-// resetState prepares the folder for a database that was just filled: the policy becomes the world's policy, and the
-// keys of the consent registry are removed, since the registry is empty.
+// resetState prepares the folder for a database that was just filled: it copies the world's policy, and removes the
+// files of the consent registry, since the registry is empty.
 func (f demoFolder) resetState() error {
 	for _, name := range []string{"consent.key", "consent.anchor", "consents"} {
 		if err := os.Remove(f.filePath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

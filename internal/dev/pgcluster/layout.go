@@ -38,7 +38,7 @@ func maxSocketPath() int {
 }
 
 // makeLayout makes the folders of a cluster under dir. If the account cannot enter a parent of dir, or the socket's
-// path would be too long, it makes them under a short path in /var/tmp. The short path depends only on dir.
+// path would be too long, makeLayout uses a short path in /var/tmp. The short path depends only on dir.
 func makeLayout(dir string, a osAccount) (clusterFolders, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
