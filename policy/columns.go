@@ -104,8 +104,8 @@ const (
 	Keys                 // some keys of a JSON object
 )
 
-// IsPlain tells whether agents see a column unchanged. PostgreSQL may evaluate conditions on such a column over the row
-// view.
+// IsPlain tells whether agents see a column unchanged. A condition on such a column has the same result over
+// pgconsent's view of the rows as over the table.
 func (n *VisibleColumns) IsPlain(column string) bool {
 	for _, c := range n.Columns {
 		if c.Name == column {

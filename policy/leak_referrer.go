@@ -36,7 +36,7 @@ func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, key
 	return isComparable
 }
 
-// checkReferrer does the same for one foreign key that refers to the row.
+// checkReferrer does what checkReferrers does, for a single foreign key that refers to the row.
 func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, referrer referringKey, keys []string,
 	isVisible bool,
 	seen map[string]bool) bool {
@@ -221,8 +221,8 @@ func (c *referrerLeaks) hidesColumns(r *catalog.Relation) bool {
 		func(column catalog.Column) bool { return !c.leaks.isColumnShown(t, column.Name) })
 }
 
-// hiddenReferringColumn returns a column of a foreign key that agents do not see and whose value is not their own
-// attribute; "": there is none.
+// hiddenReferringColumn returns a column of a foreign key that agents do not see and that does not equal an attribute
+// of their session; "": there is none.
 func (c *referrerLeaks) hiddenReferringColumn(t *policyTable, key catalog.ForeignKey) string {
 	allowedWords := attributeColumns(t.rows)
 	i := slices.IndexFunc(key.Columns, func(name string) bool {

@@ -26,7 +26,7 @@ func LoadReadable(path string) (*Document, error) {
 	return doc, err
 }
 
-// CheckReadable checks a policy some of whose entries have errors against a database, so that one run finds all
+// CheckReadable checks a policy against a database although some of its entries have errors, so that one run finds all
 // mistakes. problems are the errors that are known. It leaves out the entries with errors, and returns no errors and
 // warnings that name these entries.
 func CheckReadable(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors,

@@ -294,7 +294,7 @@ func (g *existingServer) setPassword(ctx context.Context, admin *pgx.Conn, role,
 // quoteIdent writes a name as an SQL identifier.
 func quoteIdent(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// exec runs statements one by one. An error says that action failed.
+// exec runs statements one by one. Its errors name the action that failed.
 func (g *existingServer) exec(ctx context.Context, conn *pgx.Conn, action string, statements ...string) error {
 	for _, sql := range statements {
 		if _, err := conn.Exec(ctx, sql); err != nil {

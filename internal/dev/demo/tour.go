@@ -145,7 +145,7 @@ func (p *tourPlayer) playStep(ctx context.Context, s world.Step) error {
 	return a.checkAnswer(s.ExpectedAnswer)
 }
 
-// sweep deletes expired data. If the demo's own sweeper is running, it waits for it.
+// sweep deletes expired data. If the demo's own sweeper is running, sweep waits until it has finished.
 func (p *tourPlayer) sweep(ctx context.Context) error {
 	for {
 		r, err := (&sweep.Sweeper{Registry: p.registry}).Run(ctx, false)

@@ -167,7 +167,7 @@ func dropLater(name string) error {
 	return dropDiscarded()
 }
 
-// DropDiscarded drops the databases that earlier tests no longer need. Tests call it that check whether any database
+// DropDiscarded drops the databases that earlier tests no longer need. It is for tests that check whether any database
 // still needs a role.
 func DropDiscarded(t testing.TB) {
 	t.Helper()
@@ -202,7 +202,7 @@ func dropDatabase(name string) error {
 	}
 }
 
-// Each process makes or drops only one database at a time: running several such statements would not be faster.
+// Each process makes or drops only one database at a time, since running several such statements would not be faster.
 var (
 	adminMu   sync.Mutex
 	adminConn *pgx.Conn

@@ -49,8 +49,8 @@ type Shadow struct {
 	// Where is a condition on the rows of the catalog, which has the alias t. "": the view shows all rows.
 	Where string
 
-	// KeptColumns lists the columns that the view shows. All other columns are NULL, so that a column which a later
-	// PostgreSQL adds is NULL, too. nil: the view shows all columns except ReplacedColumns.
+	// KeptColumns lists the columns that the view shows; nil: all columns except ReplacedColumns. Columns that are not
+	// listed are NULL, so that a column which a later PostgreSQL adds does not show.
 	KeptColumns []string
 
 	// ReadsColumns has expressions for columns that describe a relation which agents read through a view. Agents have

@@ -57,7 +57,7 @@ func isSystemRelationSQL(c string) string {
   OR ` + c + `.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char" AND ` + c + `.relnamespace NOT IN ` + ownSchemas + `)`
 }
 
-// isSystemRelationOID returns the same condition for the OID of a relation.
+// isSystemRelationOID returns the condition of isSystemRelationSQL for the OID of a relation.
 func isSystemRelationOID(oid string) string {
 	return `EXISTS (SELECT 1 FROM pg_catalog.pg_class AS e WHERE e.oid OPERATOR(pg_catalog.=) ` + oid + `
   AND ` + isSystemRelationSQL("e") + `)`
@@ -95,7 +95,7 @@ func isShownTypeSQL(t string) string {
     AND NOT ` + isShownTableSQL("y.typrelid") + `))`
 }
 
-// isShownTypeOID returns the same condition for the OID of a type.
+// isShownTypeOID returns the condition of isShownTypeSQL for the OID of a type.
 func isShownTypeOID(oid string) string {
 	return `EXISTS (SELECT 1 FROM pg_catalog.pg_type AS y WHERE y.oid OPERATOR(pg_catalog.=) ` + oid + `
   AND ` + isShownTypeSQL("y") + `) IS TRUE`

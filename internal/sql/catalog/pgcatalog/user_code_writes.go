@@ -111,7 +111,7 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	if err := l.readKeysRunningUserCode(ctx, updateRunsCode); err != nil {
 		return err
 	}
-	writesRunCode := map[uint32]bool{} // tables of which every write calls such functions
+	writesRunCode := map[uint32]bool{} // tables of which every write calls functions of the owner
 	for _, p := range l.policies {
 		writesRunCode[p.relation] = writesRunCode[p.relation] || !p.permissive ||
 			slices.ContainsFunc(p.trees, func(t *tree) bool {
