@@ -198,8 +198,8 @@ func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []obj
 	return nil
 }
 
-// checkRowLimit refuses a statement unless it returns unchanged rows of one table, and no more than the permitted
-// number.
+// checkRowLimit refuses a statement unless it is a plain SELECT from tables, without views, whose LIMIT is at most the
+// permitted number of rows.
 func (c *Contract) checkRowLimit(d ContractDecision, rows int64, s Statement, objects []objectAccess) *sqlstate.Error {
 	isThroughView := slices.ContainsFunc(objects, func(t objectAccess) bool { return len(t.Through) > 0 })
 	if s.PlainSelect && !isThroughView && s.Limit >= 0 && s.Limit <= rows {

@@ -10,7 +10,7 @@ import (
 const ownSchemasSQL = "('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')"
 
 const (
-	// textExecutingFunctions matches functions that execute a text, make a value of a type that a text names, or call the
+	// textExecutingFunctions matches functions that execute a text, make a value of a type that a text names, or call
 	// functions that compare a table's keys. set_config is among them, since it changes settings.
 	textExecutingFunctions = `\w+_to_xml\w*|ts_stat|ts_rewrite|(?:domain|array|record|range|multirange)_(?:in|recv)|pg_input_\w+|` +
 		`satisfies_hash_partition|set_config`
