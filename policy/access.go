@@ -2,17 +2,19 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// The sources of an access: by which kind of columns, or by which command, a statement gets at the rows.
+// The sources of an access. They say of which kind the columns are that a statement uses, or that it writes or calls a
+// function.
 const (
 	// the statement uses only columns that the policy calls metadata of the object, or it uses no column and counts rows
 	SourceMetadata   = "metadata"
 	SourceStructured = "structured" // the statement uses columns that are neither metadata nor embeddings
-	SourceVector     = "vector"     // the statement uses an embedding, or measures likeness
-	SourceWrite      = "write"      // the statement writes rows
-	SourceFunction   = "function"   // the statement calls a function, and the policy does not say what the function reads
+	// the statement uses an embedding in its result or conditions, or compares values by similarity
+	SourceVector   = "vector"
+	SourceWrite    = "write"    // the statement writes rows
+	SourceFunction = "function" // the statement calls a function for which the policy does not say what it reads
 )
 
-// Access is one relation that a statement reads in one way.
+// Access says that a statement reads or writes one relation, and in which way.
 type Access struct {
 	Relation catalog.Name `json:"relation"`
 	Columns  []string     `json:"columns"` // the columns that the statement uses; nil: all
@@ -24,19 +26,19 @@ type Access struct {
 	Aliases []string `json:"as,omitempty"`
 	// the views and functions through which the statement reads the relation
 	Through []string `json:"through,omitempty"`
-	// the values in the result depend on the relation's columns; false: only the conditions do
+	// the values in the result depend on the relation's columns; false: only conditions of the statement do
 	AffectsOutput bool `json:"output,omitempty"`
-	// at every mention, the statement compares a key column of the relation with a column of another table
+	// wherever the statement names the relation, it compares a key column of the relation with a column of another table
 	JoinedByKey bool `json:"joined,omitempty"`
 }
 
-// Statement is a statement as contracts judge it.
+// Statement has the facts about a statement by which contracts allow or refuse it.
 type Statement struct {
 	Tag             string // SELECT, INSERT …
 	Accesses        []Access
-	NamedStatements []string // the texts of those statements named in the policy that this statement is equal to
-	PlainSelect     bool     // the statement is SELECT columns FROM tables, with at most joins, conditions and an order
-	// the statement is a plain SELECT that names one table once; known if the policy records keys of rows
+	NamedStatements []string // the texts of the policy's named statements to which this statement is equal
+	PlainSelect     bool     // the statement is SELECT columns FROM tables, at most with joins, conditions and an ORDER BY
+	// the statement is a plain SELECT that names one table once; set only if the audit records keys of rows
 	SingleTable bool
 	Limit       int64 // the number after LIMIT in a plain SELECT; -1: there is none
 }

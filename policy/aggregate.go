@@ -8,14 +8,14 @@ import (
 )
 
 // Aggregate says which rows of a table count in aggregates although agents do not see them one by one. The dimensions
-// divide the rows into cells: the rows with the same value in each dimension. A cell counts as a whole or not at all.
-// Package rls writes the SQL for it.
+// divide the rows into cells: rows with the same value in each dimension are in one cell. A cell counts as a whole or
+// not at all. Package rls generates the SQL for it.
 type Aggregate struct {
 	Rows         predicate.Node // the rows that count in aggregates besides the rows that agents see one by one
 	NoSingleRows bool           // agents see no row one by one: the policy says `rows: none`
 	Subject      string         // the column that names the person whom a row is about
-	MinSubjects  int            // a cell of fewer subjects does not count
-	// the largest share of a cell's rows, in percent, that one subject may have, or the cell does not count; 0: no bound
+	MinSubjects  int            // a cell with rows about fewer subjects does not count
+	// a cell does not count if more than this percentage of its rows is about one subject; 0: any percentage counts
 	MaxSharePercent int
 	Dimensions      []Dimension // the dimensions, sorted by column
 	Measures        []Measure   // the measures, sorted by column
@@ -30,7 +30,7 @@ type Dimension struct {
 	OnlyPastPeriods bool   // rows of the current period, which is not over yet, do not count
 }
 
-// Measure is a number that agents may add up. A value outside the bounds counts as the bound.
+// Measure is a number that agents may add up. A value outside of the bounds counts as the nearer bound.
 type Measure struct {
 	Column    string
 	Type      string
@@ -57,11 +57,11 @@ func (a *Aggregate) Measure(column string) *Measure {
 	return nil
 }
 
-// Units returns the units to which agents may truncate the dimension: its finest unit, and the units that consist of
-// whole finest units.
+// Units returns the units to which agents may truncate the dimension in GROUP BY: its finest unit, and the units that
+// consist of whole finest units.
 func (d *Dimension) Units() []string { return truncationUnits[d.Unit] }
 
-// truncationUnits has for each unit of time the unit itself and the coarser units.
+// truncationUnits lists for each unit of time the unit itself and all coarser units.
 var truncationUnits = map[string][]string{
 	"hour":    {"hour", "day", "week", "month", "quarter", "year"},
 	"day":     {"day", "week", "month", "quarter", "year"},
@@ -71,7 +71,7 @@ var truncationUnits = map[string][]string{
 	"year":    {"year"},
 }
 
-// describe writes all that the aggregate says as one text, which differs for different aggregates.
+// describe returns a text with everything that the aggregate says, so that different aggregates have different texts.
 func (a *Aggregate) describe(r *catalog.Relation) string {
 	out := fmt.Sprintf("%q %q %d %d", predicate.RowPolicySQL(a.Rows, r), a.Subject, a.MinSubjects, a.MaxSharePercent)
 	for _, d := range a.Dimensions {
@@ -80,7 +80,7 @@ func (a *Aggregate) describe(r *catalog.Relation) string {
 	return out + fmt.Sprintf(" %q", a.Measures)
 }
 
-// VisibilityRules are all conditions that decide whether agents see a row of the table, what they see of it, and
+// VisibilityRules returns all conditions that decide whether agents see a row of the table, which values they see, and
 // whether it counts in aggregates.
 func (t *Table) VisibilityRules() predicate.Node {
 	out := predicate.All{t.Rows}

@@ -62,7 +62,7 @@ func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
 	return out
 }
 
-// checkNoRows refuses `rows: none` in a table without groups, and in a table with keys that need single rows.
+// checkNoRows refuses `rows: none` for a table without the section aggregate, and for a table with the section write.
 func (c *aggregateCompiler) checkNoRows(decl tableDecl) {
 	switch {
 	case decl.noRows == nil:
@@ -75,7 +75,7 @@ func (c *aggregateCompiler) checkNoRows(decl tableDecl) {
 	}
 }
 
-// compileSubject compiles the column that names the subject of a row.
+// compileSubject checks the column that names the subject of a row.
 func (c *aggregateCompiler) compileSubject(decl *aggregateDecl, r *catalog.Relation) {
 	column := c.findRuleColumn(decl.subjectAt, r, decl.subject)
 	if column == nil {
@@ -87,8 +87,9 @@ func (c *aggregateCompiler) compileSubject(decl *aggregateDecl, r *catalog.Relat
 	}
 }
 
-// checkSingleRows refuses dimensions and measures that would tell more about a single row than its columns do. A
-// visible row counts unmasked, also in a group of one: sum(pay) FILTER (WHERE dept = 'ceo') would be one person's pay.
+// checkSingleRows refuses dimensions and measures by which agents would learn more about a single visible row than its
+// columns show them. Visible rows count with their unmasked values, also in a group of one: sum(pay) FILTER (WHERE dept
+// = 'ceo') would be one person's pay.
 func (c *aggregateCompiler) checkSingleRows(decl *aggregateDecl, r *catalog.Relation) {
 	columns := c.tables[r.Name].decl.columns
 	if columns == nil || len(decl.accept) > 0 {
@@ -122,8 +123,8 @@ func (c *aggregateCompiler) checkSingleRows(decl *aggregateDecl, r *catalog.Rela
 	}
 }
 
-// compileDimension compiles a dimension. Equal values of it must be identical. Otherwise an expression could tell two
-// equal values apart within a cell, and so divide the cell.
+// compileDimension compiles a dimension. Equal values of its column must be identical. Otherwise an expression could
+// distinguish two equal values in a cell, and so divide the cell.
 func (c *aggregateCompiler) compileDimension(d dimensionDecl, decl *aggregateDecl, r *catalog.Relation) Dimension {
 	out := Dimension{Column: d.column, Unit: d.unit, OnlyPastPeriods: d.onlyPastPeriods}
 	column := c.findRuleColumn(d.place, r, d.column)

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// defaultMinimum is the number of subjects that a cell needs if the policy names no number.
+// defaultMinimum is the smallest number of subjects of a cell that counts, if the policy gives no number.
 const defaultMinimum = 5
 
 // aggregateDecl is the section aggregate of a table.
@@ -119,7 +119,7 @@ func (d *tableDecoder) decodeMeasures(decl *aggregateDecl, n *node) {
 	}
 }
 
-// isDecimal tells whether a scalar is a decimal number of at most as many digits as a column can hold.
+// isDecimal tells whether a scalar is a decimal number of at most 30 characters.
 func isDecimal(n *node) bool {
 	if n.Kind != yamlfile.ScalarNode || n.ScalarType != yamlfile.IntegerScalar && n.ScalarType != yamlfile.FloatScalar ||
 		len(n.Value) > 30 ||

@@ -1,10 +1,11 @@
 package policy
 
-// ReminderAttributes names the session attributes that hold the user and the channel in which they talk. By these
-// values pgconsent decides when to remind the user that they talk to an AI.
+// ReminderAttributes names the session attributes with the user and the channel in which the user talks. From these
+// values pgconsent decides when to remind the user that an AI answers.
 type ReminderAttributes struct{ User, Channel string }
 
-// ReminderAttributes returns the attributes that reminders need; nil: the policy names none.
+// ReminderAttributes returns the attributes from which pgconsent decides about reminders. It returns nil if the policy
+// has no section reminder.
 func (p *Policy) ReminderAttributes() *ReminderAttributes { return p.reminder }
 
 // reminderDecl is the section reminder.

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// attributeType is a type that an attribute may have.
+// attributeType describes a type that an attribute may have.
 type attributeType struct {
 	sql   string
 	check func(string) bool
@@ -19,8 +19,8 @@ type attributeType struct {
 
 var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// attributeTypes is the closed list of types. A check accepts a value only if the type's input function takes it
-// without an error. A cast that failed inside a row policy would tell that a row exists.
+// attributeTypes lists all types that an attribute may have. A check accepts a value only if the type's input function
+// in PostgreSQL accepts it. If a cast failed inside a row policy, its error would tell an agent that a row exists.
 var attributeTypes = map[string]attributeType{
 	"uuid":      {"pg_catalog.uuid", uuidPattern.MatchString},
 	"text":      {"pg_catalog.text", func(v string) bool { _, list := predicate.ParseArray(v); return !list }},
@@ -39,8 +39,8 @@ func integerForm(bits int) func(string) bool {
 	}
 }
 
-// checkElements returns a check of an array literal that checks each element. It refuses NULL as an element: every
-// value of a session's attribute is known.
+// checkElements returns a check that applies another check to each element of an array literal. It refuses NULL
+// elements, since every value of an attribute must be known.
 func checkElements(check func(string) bool) func(string) bool {
 	return func(v string) bool {
 		elements, ok := predicate.ParseArray(v)
@@ -48,25 +48,25 @@ func checkElements(check func(string) bool) func(string) bool {
 	}
 }
 
-// These bounds keep a seal short. The database reads a seal of fewer than 65,536 characters, and escaping may turn one
-// character into three.
+// These bounds keep the seal short, the signed setting that tells the database the session's attributes. The database
+// refuses a seal of 65,536 characters or more, and escaping may replace one character by three.
 const (
 	maxAttributeBytes     = 1024
 	maxListAttributeBytes = 8192
-	maxAttributesBytes    = 16384 // the bound of all attributes of one session together
+	maxAttributesBytes    = 16384 // the largest size of all attributes of one session together
 )
 
 // SQLType is the attribute's type as a qualified SQL name.
 func (a Attribute) SQLType() string { return attributeTypes[a.Type].sql }
 
-// List tells whether the attribute's value is a list. A list is written as a PostgreSQL array literal.
+// IsList tells whether the attribute's value is a list. A list is written as a PostgreSQL array literal.
 func (a Attribute) IsList() bool { return strings.HasSuffix(a.Type, "[]") }
 
 // elementType is the type of the value, or of the elements if the value is a list.
 func (a Attribute) elementType() string { return strings.TrimSuffix(a.Type, "[]") }
 
-// Check returns an error unless the value is of the attribute's type and written as PostgreSQL writes that type. The
-// error does not quote the value.
+// Check returns an error unless the value is valid for the attribute's type and written as PostgreSQL writes values of
+// that type. The error does not quote the value.
 func (a Attribute) Check(value string) error {
 	t, ok := attributeTypes[a.Type]
 	limit := maxAttributeBytes
@@ -92,7 +92,7 @@ func (a Attribute) Check(value string) error {
 	return nil
 }
 
-// CheckAttributes returns an error if the attributes of one session have too many bytes together.
+// CheckAttributes returns an error if the attributes of one session are too large together.
 func CheckAttributes(attributes map[string]string) error {
 	total := 0
 	for name, value := range attributes {
@@ -104,5 +104,6 @@ func CheckAttributes(attributes map[string]string) error {
 	return nil
 }
 
-// attributeName matches the name of an attribute. Names go into SQL text and into seals, so their characters are few.
+// attributeName matches the names of attributes. Only few characters are permitted, because the names occur in SQL text
+// and in seals.
 var attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)

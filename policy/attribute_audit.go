@@ -11,13 +11,16 @@ import (
 // AuditForm says how audit records show an attribute's value.
 type AuditForm string
 
-// The ways to record a value. Without the key audit, the value of a credential's attribute is recorded as a reference,
-// which an erasure forgets. The value of a live attribute is not recorded.
+// The forms in which audit records show a value. Without the key audit, the value of a credential's attribute is
+// recorded as a reference, which becomes useless when the person is erased. The value of a live attribute is not
+// recorded.
 const (
-	AuditPlain     AuditForm = "as it is"  // the value as it is: `audit: true`
-	AuditReference AuditForm = "reference" // a reference in place of the value, also for a live attribute
-	AuditSubject   AuditForm = "subject"   // a reference; the value names the person on whose behalf the session reads
-	AuditPurpose   AuditForm = "purpose"   // the value as it is; it is the purpose for which the session reads
+	AuditPlain AuditForm = "as it is" // the value as it is: `audit: true`
+	// a reference in place of the value, also for an attribute that the database computes
+	AuditReference AuditForm = "reference"
+	// a reference in place of the value, which names the person for whom the session reads
+	AuditSubject AuditForm = "subject"
+	AuditPurpose AuditForm = "purpose" // the unchanged value, which names the purpose for which the session reads
 )
 
 // decodeAttributeAudit reads `audit: true`, `reference`, `subject` or `purpose` of an attribute.
@@ -61,15 +64,15 @@ func (c *attributeCompiler) findAuditAttributes(p *Policy) {
 	}
 }
 
-// Subject returns the attribute that names the person on whose behalf a session reads. It is the attribute with `audit:
-// subject`. Without one, it is the credential's attribute with which all own blocks compare, if they use only one. "":
-// there is none.
+// SubjectAttribute returns the attribute that names the person for whom a session reads: the attribute with `audit:
+// subject`. If there is none, it is the only attribute with which blocks own of the policy compare, provided that it
+// comes from the credential. Otherwise the result is "".
 func (p *Policy) SubjectAttribute() string { return p.subject }
 
 // PurposeAttribute returns the attribute that names the purpose of a session; "": there is none.
 func (p *Policy) PurposeAttribute() string { return p.purpose }
 
-// RecordsKeys tells whether the audit records the keys of rows of some table.
+// RecordsKeys tells whether the audit records which rows of some table statements read, by the keys of the rows.
 func (p *Policy) RecordsKeys() bool {
 	return slices.ContainsFunc(p.tables, func(t *Table) bool { return t.AuditKeys })
 }
@@ -81,7 +84,7 @@ func (d *tableDecoder) decodeTableAudit(decl *tableDecl, n *node) {
 	})
 }
 
-// auditsKeys tells whether the audit records the keys of a table's rows.
+// auditsKeys tells whether the audit records the keys of the rows that statements read from a table.
 func (c *compiler) auditsKeys(decl tableDecl, relation *catalog.Relation) bool {
 	if decl.auditKeys && len(relation.PrimaryKey) == 0 {
 		c.fail(*decl.keysAt, "leave audit out, or give it a primary key",

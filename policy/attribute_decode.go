@@ -70,10 +70,10 @@ func (d *attributeDecoder) decodeAttribute(position place, name string, n *node)
 
 // The sources of an attribute's value.
 const (
-	sourceCredential = "credential" // the configuration or a token gives the value
-	sourceSet        = "set"        // a setting of the session, which must be one of the values that the policy permits
-	sourceQuery      = "query"      // a look-up in the database
-	sourceExpression = "expression" // an expression over other attributes
+	sourceCredential = "credential" // the configuration or a token provides the value
+	sourceSet        = "set"        // the session sets the value; it must be one of the values that the policy permits
+	sourceQuery      = "query"      // the database reads the value from a table
+	sourceExpression = "expression" // the database computes the value from other attributes
 )
 
 var attributeSources = []string{sourceCredential, sourceSet, sourceQuery, sourceExpression}
@@ -86,7 +86,8 @@ type withinDecl struct {
 	source     *lookupDecl // a table with a column that holds the permitted values
 }
 
-// lookupDecl is the look-up of an attribute's value: `{ table: …, column: …, match: { column: attribute }, rows: … }`.
+// lookupDecl says from which table an attribute's value is read: `{ table: …, column: …, match: { column: attribute },
+// rows: … }`.
 type lookupDecl struct {
 	place
 	table             string
@@ -113,15 +114,16 @@ func (d *attributeDecoder) decodeSetting(n *node, decl *attributeDecl) {
 	}
 }
 
-// settingName matches the name of a setting that agents may set. It is two plain names with a dot between, as
-// PostgreSQL requires of settings that are not its own.
+// settingName matches the name of a setting that agents may set. PostgreSQL requires that names of custom settings
+// contain a dot.
 var settingName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}\.[a-z_][a-z0-9_]{0,40}$`)
 
-// pgconsentSettings are the settings that pgconsent uses itself. No agent may set one of them.
+// pgconsentSettings are the settings that pgconsent itself uses. The policy must not name one of them as a setting that
+// agents set.
 var pgconsentSettings = []string{"pgconsent.seal", "pgconsent.acting", "pgconsent.token", "pgconsent.changed", "pgconsent.catalog_changed",
 	"pgconsent.discard_consent", "pgconsent.discard_audit", "pgconsent.materialized_due", "pgconsent.reason", "pgconsent.sweep"}
 
-// serverPrefixes are the prefixes of settings that belong to PostgreSQL and its modules.
+// serverPrefixes are the prefixes of settings that belong to PostgreSQL and to its extensions.
 var serverPrefixes = []string{"pg_catalog", "plpgsql", "auto_explain", "pg_stat_statements", "pg_trgm", "hnsw",
 	"ivfflat", "postgres_fdw", "pg_prewarm", "sepgsql", "basebackup_to_shell"}
 
@@ -164,7 +166,7 @@ func (d *attributeDecoder) decodeWithin(n *node) *withinDecl {
 
 func (d *attributeDecoder) decodeQuery(n *node) *lookupDecl { return d.decodeLookup(n, "query") }
 
-// decodeLookup reads the look-up of a value in a table.
+// decodeLookup reads from which table an attribute's value is read.
 func (d *attributeDecoder) decodeLookup(n *node, label string) *lookupDecl {
 	out := &lookupDecl{place: n.Place, tableAt: n.Place}
 	fields := map[string]func(*node){
@@ -194,7 +196,7 @@ func (d *attributeDecoder) decodeLookup(n *node, label string) *lookupDecl {
 	return out
 }
 
-// checkSource reports the keys of an attribute that do not fit its source.
+// checkSource reports keys of an attribute that its source does not use.
 func (d *attributeDecoder) checkSource(n *node, decl *attributeDecl) {
 	label := "attribute " + decl.Name
 	keysOfSource := map[string][]string{sourceSet: {"setting", "within"}, sourceQuery: {"query"},

@@ -14,7 +14,7 @@ type attributeCompiler struct {
 	rules *ruleCompiler
 }
 
-// compile compiles the live attributes, in an order in which none needs a later one.
+// compile compiles the live attributes. The result is ordered so that no attribute needs a later one.
 func (c *attributeCompiler) compile() []predicate.LiveAttribute {
 	bySetting := map[string]string{}
 	var all []predicate.LiveAttribute
@@ -70,7 +70,8 @@ func (c *attributeCompiler) compileLive(decl *attributeDecl, out *predicate.Live
 	}
 }
 
-// compileLookup compiles the look-up of a value, or of a row that confirms the value which the session claims.
+// compileLookup compiles the query that reads the value of an attribute, or that finds a row which permits the value
+// that the session claims.
 func (c *attributeCompiler) compileLookup(decl *attributeDecl, q *lookupDecl, out *predicate.LiveAttribute) {
 	table := c.findTable(q.tableAt, q.table)
 	if table == nil {
@@ -108,8 +109,8 @@ func (c *attributeCompiler) compileLookup(decl *attributeDecl, q *lookupDecl, ou
 	out.Table, out.Column, out.Rows = table, q.column, rows
 }
 
-// checkLookupType checks that every value of a column is a value of the attribute's type: a cast that failed would tell
-// that a row exists.
+// checkLookupType checks that every value of a column is a valid value of the attribute's type. If a cast failed, its
+// error would tell an agent that a row exists.
 func (c *attributeCompiler) checkLookupType(decl *attributeDecl, q *lookupDecl, table *catalog.Relation, column *catalog.Column) {
 	isSameType := false
 	switch decl.Type {
@@ -158,7 +159,7 @@ func (c *attributeCompiler) compileLiveExpression(decl *attributeDecl, out *pred
 	out.Expr, out.Kind = o.Expr, want
 }
 
-// dependencyOrder sorts attributes so that none needs a later one. It reports attributes that need each other.
+// dependencyOrder sorts attributes so that no attribute needs a later one. It reports attributes that need each other.
 func (c *attributeCompiler) dependencyOrder(all []predicate.LiveAttribute,
 	positions map[string]place) []predicate.LiveAttribute {
 	byName := map[string]predicate.LiveAttribute{}
@@ -195,8 +196,8 @@ func (c *attributeCompiler) dependencyOrder(all []predicate.LiveAttribute,
 	return out
 }
 
-// AttributeOrigin describes where the value of a live attribute comes from: the look-up, the permitted values or the
-// expression. "" for an attribute of the credential.
+// AttributeOrigin describes how the database computes a live attribute: the query, the permitted values or the
+// expression. It returns "" for an attribute that the credential provides.
 func (p *Policy) AttributeOrigin(name string) string {
 	for _, l := range p.live {
 		if l.Name != name {
@@ -206,7 +207,7 @@ func (p *Policy) AttributeOrigin(name string) string {
 		case l.Table != nil:
 			sql := "SELECT " + catalog.QuoteIdent(l.Column) + " FROM " + l.Table.Name.SQL()
 			if l.Rows != nil {
-				// The SQL compares with the claimed value, which has no attribute's name.
+				// The SQL compares with the claimed value as attr(''), since that attribute has no name there.
 				sql += " WHERE " + strings.ReplaceAll(ReadableSQL(predicate.CheckSQL(l.Rows, l.Table)), "(SELECT attr(''))",
 					"claim")
 			}

@@ -11,11 +11,11 @@ import (
 type block interface{ At() place }
 
 type (
-	// openBlock is a rule that shows every row.
+	// openBlock is `rows: open`: every row shows.
 	openBlock struct{ place }
-	noneBlock struct { // `rows: none`: no row shows one by one, since the table is there for aggregates
+	noneBlock struct { // `rows: none`: agents see no single row of the table, and use it in aggregates only
 		place
-		isEmptyList bool // the block is written as an empty list
+		isEmptyList bool // the policy writes the block as an empty list
 	}
 	// allBlock is a list of blocks that must all hold.
 	allBlock struct {
@@ -41,11 +41,11 @@ type (
 	}
 	consentBlock struct {
 		place
-		// the value of every: the links that lead from the row to the people who must all have consented
+		// the links from the row to the people who must all have consented: the value of the key every
 		subjectLinks             []linkDecl
 		status, requiredWord     string
 		statusAt, requiredWordAt place
-		records                  *recordedDecl // the declaration of consent by records; nil: consent by a status
+		records                  *recordedDecl // how consent by records is declared; nil: a status column says who consents
 
 		expires                  string
 		expiresAt, materializeAt place
@@ -55,12 +55,13 @@ type (
 	visibleBlock struct {
 		place
 		link  linkDecl
-		where []block // conditions on the target row, in addition to the rule of the target's table
-		rows  []block // conditions on the target row that take the place of the rule of the target's table
+		where []block // conditions on the target row, which apply in addition to the rule of the target's table
+		rows  []block // conditions on the target row, which apply instead of the rule of the target's table
 	}
 )
 
-// laterBlocks are the names of blocks that a later version will have. The error tells that, instead of "unknown".
+// laterBlocks are the names of blocks that a later version of pgconsent will have. The error for such a block says so,
+// instead of "unknown".
 var laterBlocks = []string{
 	"function", "limit",
 }
@@ -146,7 +147,7 @@ func blockNames() []string {
 	return out
 }
 
-// blockDecoders returns for the name of each block the function that decodes it into out.
+// blockDecoders returns the decoders of all blocks, by the names of the blocks. Each decoder stores its block in out.
 func (d *blockDecoder) blockDecoders(position place, value *node, out *block) map[string]func(*node) {
 	return map[string]func(*node){
 		"open": func(*node) {
@@ -170,7 +171,8 @@ func (d *blockDecoder) blockDecoders(position place, value *node, out *block) ma
 	}
 }
 
-// flatten returns the parts of nested lists of one kind: of any if isAny is set, else of all.
+// flatten returns the parts of nested lists of one kind: the parts of any blocks if isAny is true, and otherwise of all
+// blocks.
 func flatten(b block, isAny bool) []block {
 	var parts []block
 	switch b := b.(type) {

@@ -63,7 +63,7 @@ func (d *blockDecoder) decodeConsent(position place, n *node) block {
 	return b
 }
 
-// compileStatusConsent compiles a consent block with a status column of the subjects.
+// compileStatusConsent compiles a consent block whose subjects have a status column.
 func (c *ruleCompiler) compileStatusConsent(b consentBlock, row *catalog.Relation) predicate.Node {
 	out := predicate.Consent{StatusColumn: b.status, AgreedStatus: b.requiredWord}
 	source := row

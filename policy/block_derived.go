@@ -9,11 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// derivedBlock is `derived: { from: [ links ], unless: [ blocks ] … }`: the row was made from other rows.
+// derivedBlock is `derived: { from: [ links ], unless: [ blocks ] … }`: the row was made from other rows, its sources,
+// and shows only if they show.
 type derivedBlock struct {
 	place
 	from []linkDecl
-	// in place of from: the column with a list of keys, and the table whose keys these are
+	// in place of from: a column that lists keys, and the table to which these keys belong
 	sourcesColumn, sourceTable string
 	sourcesAt, ofAt            place
 	unless, where              []block
@@ -22,7 +23,7 @@ type derivedBlock struct {
 
 // How much of a source's rule applies to a row that was made from the source.
 const (
-	inheritConsents   = "consents"   // the default: the whole rule without the blocks that say whose row the source is
+	inheritConsents   = "consents"   // the default: the whole rule except the blocks that say to whom the source belongs
 	inheritEverything = "everything" // the whole rule
 )
 
@@ -117,7 +118,7 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, inh
 		}
 		for _, name := range source.PrimaryKey {
 			key := source.Column(name)
-			// triggers write the key as text, so its type must have one text for each value
+			// triggers write the key as text, so equal keys must have the same text
 			if baseType := c.comparedType(key); typeFamily(key.Type) == "" && typeFamily(baseType) != "text" &&
 				!isBlankPadded(baseType) {
 				c.fail(position,
@@ -141,8 +142,8 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, inh
 	return out
 }
 
-// inheritedRule returns the conditions that a row needs of its source. They are the source's rule, and how rows of the
-// source's own table are made from each other.
+// inheritedRule returns the conditions that a row must meet because of its source. They are the rule of the source, and
+// the conditions on how rows of the source's table are made from each other.
 func (c *ruleCompiler) inheritedRule(position place, source *policyTable, row *catalog.Relation,
 	inheritsAll bool) (rows predicate.All,
 	ownOrigins []predicate.Origin) {
@@ -157,7 +158,7 @@ func (c *ruleCompiler) inheritedRule(position place, source *policyTable, row *c
 			"derived goes round in a circle: %s", strings.Join(circle, " → "))
 		return nil, nil
 	}
-	// Warnings about the source's rule are given for the source's table itself.
+	// The source's rule gives its warnings when the source's own table is compiled, so they are dropped here.
 	defer func(path []catalog.Name, warnings []*Error) { c.tablePath, c.warnings = path, warnings }(c.tablePath, c.warnings)
 	c.tablePath = append(slices.Clone(c.tablePath), name)
 	for _, part := range flatten(source.decl.rows, false) {
@@ -190,8 +191,8 @@ func (c *ruleCompiler) inheritedRule(position place, source *policyTable, row *c
 	return rows, ownOrigins
 }
 
-// inheritedVisible compiles a visible block of a source's rule. The result is the rule of the row that the source
-// refers to, without the blocks that say whose row that is.
+// inheritedVisible compiles a visible block of a source's rule. The result is the rule of the row to which the source
+// refers, without the blocks that say to whom that row belongs.
 func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) predicate.Node {
 	target := c.followLink(b.link, row)
 	if target == nil || c.tables[target.Name] == nil {
@@ -227,7 +228,7 @@ func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) p
 		Rows:      conditionsOr(rows, predicate.All{predicate.Open{}})}
 }
 
-// conditionsOr returns a copy of the conditions on rows, or exceptions if there are none.
+// conditionsOr returns a copy of the conditions in rows, or, if rows is empty, of exceptions.
 func conditionsOr(rows, exceptions predicate.All) predicate.All {
 	if len(rows) == 0 {
 		return exceptions

@@ -5,8 +5,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// grantBlock is `grant: { column: …, to: [attribute, …], all: word }`: a column with a list of ids must contain an id
-// of the session.
+// grantBlock is `grant: { column: …, to: [attribute, …], all: word }`: a row shows if the list of ids in its column
+// contains an id of the session.
 type grantBlock struct {
 	place
 	column          string
@@ -30,7 +30,7 @@ func (d *blockDecoder) decodeGrant(position place, n *node) block {
 	return b
 }
 
-// compileGrant compiles a block that shows rows to whom they are granted.
+// compileGrant compiles a grant block, which shows a row to those to whom it is granted.
 func (c *ruleCompiler) compileGrant(b grantBlock, row *catalog.Relation) predicate.Node {
 	column := c.findRuleColumn(b.columnAt.OrElse(b.place), row, b.column)
 	if column == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// materializeConsent compiles the key materialize: triggers store a rule's answer beside each row, and keep the answer
-// up to date.
+// materializeConsent compiles the key materialize: triggers store the answer of a consent block beside each row, and
+// update it when a consent changes.
 func (c *ruleCompiler) materializeConsent(b consentBlock, row *catalog.Relation, out *predicate.Consent) {
 	if !b.materialize {
 		return
@@ -50,9 +50,9 @@ func (c *ruleCompiler) whyNotMaterialized(row *catalog.Relation, out *predicate.
 	return reason
 }
 
-// ambiguousLinkColumn returns the first column of the links in which equal values may have several texts. Triggers
-// write values as text, and writers lock these texts to wait for each other. The column's type is then not uuid,
-// integer or text, or its collation takes different texts for equal. "": there is none.
+// ambiguousLinkColumn returns the first column of the links in which equal values may have different texts; "": there
+// is none. Such a column has another type than uuid, integer or text, or a collation that treats different texts as
+// equal. Triggers write values as text, and concurrent writers wait for each other by locks on these texts.
 func (c *ruleCompiler) ambiguousLinkColumn(row *catalog.Relation, steps []predicate.Step) string {
 	previous := row
 	for _, s := range steps {

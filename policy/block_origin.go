@@ -5,18 +5,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Derivation says how rows of a table are made from rows of another table, or of the same table.
+// Derivation says how rows of a table are made from rows of another table, or of the same table (see the block
+// derived).
 type Derivation struct {
-	Table            *catalog.Relation
-	Origin           predicate.Origin // how a row is made from others; Origin.Products are the rows that were made
-	DeleteWithSource bool             // a row is deleted with one of its sources; false: the row stays, hidden
+	Table *catalog.Relation
+	// how a row is found from its sources; Origin.Products is the table with the rows that were made
+	Origin           predicate.Origin
+	DeleteWithSource bool // a row is deleted with any of its sources; false: the row remains, but is hidden
 }
 
-// Derivations returns how rows of the policy's tables are made from other rows, in the order of the files. A chain of
-// several tables has one Derivation for each step. [Policy.Cascades] says what is deleted with a source.
+// Derivations returns how rows of the policy's tables are made from other rows, in the order of the files. If rows are
+// made in several steps, through several tables, each step has a Derivation. [Policy.Cascades] says what is deleted
+// with a source.
 func (p *Policy) Derivations() []Derivation { return p.derivations }
 
-// compileOrigin compiles how the sources of a row are found.
+// compileOrigin compiles how the sources of a row are found; the second result is false after an error.
 func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (predicate.Origin, bool) {
 	var out predicate.Origin
 	errorsBefore := len(c.errs)
@@ -41,8 +44,8 @@ func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (pre
 	return out, len(c.errs) == errorsBefore
 }
 
-// originException compiles the key unless. A row needs no source if its own columns say so, or if a row that it refers
-// to is visible.
+// originException compiles the key unless: a row needs no source if its own columns meet a condition, or if a row to
+// which it refers is visible.
 func (c *ruleCompiler) originException(blocks []block, row *catalog.Relation) predicate.Node {
 	var check func(blocks []block)
 	check = func(blocks []block) {

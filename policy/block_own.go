@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// tenantBlock is `tenant: { column: …, is: attribute, shared: value }`: an own block with one value whose rows belong
-// to every tenant.
+// tenantBlock is `tenant: { column: …, is: attribute, shared: value }`. It works like an own block, but rows with the
+// shared value belong to every tenant.
 type tenantBlock struct {
 	ownBlock
 	sharedValue string
@@ -50,7 +50,7 @@ func (d *blockDecoder) decodeTenant(position place, n *node) block {
 	return b
 }
 
-// compileOwn compiles a block that shows rows to their owner.
+// compileOwn compiles an own block, which shows rows to their owner.
 func (c *ruleCompiler) compileOwn(b ownBlock, row *catalog.Relation) predicate.Node {
 	if comparison := c.compareWithAttribute(b, row); comparison != nil {
 		c.ownAttributes[b.attribute] = true
@@ -76,7 +76,7 @@ func (c *ruleCompiler) tenantNode(b tenantBlock, row *catalog.Relation) predicat
 	return predicate.Tenant{Own: *comparison, SharedValue: b.sharedValue, SharedNull: b.sharedNull}
 }
 
-// compareWithAttribute checks that a column compares with the attribute that it must equal; nil after an error.
+// compareWithAttribute checks that a column can be compared with the attribute that it must equal; nil after an error.
 func (c *ruleCompiler) compareWithAttribute(b ownBlock, row *catalog.Relation) *predicate.Own {
 	attribute, column := c.findAttribute(b.attributeAt, b.attribute),
 		c.findRuleColumn(b.columnAt.OrElse(b.place), row, b.column)

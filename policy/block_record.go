@@ -2,13 +2,14 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/enforce/predicate"
 
-// recordedDecl is the part of a consent block that says by which record each subject consents.
+// recordedDecl is the part of a consent block that says which record gives the consent of a subject.
 type recordedDecl struct {
 	subject, subjects string
 	subjectAt         place
-	exceptCallers     []attributeRef // attributes with ids that need not consent: the caller's own
-	record            *recordDecl
-	registry          *registryDecl // consent in the registry of pgconsent, in place of a table of records
+	// attributes with the ids of subjects who need not consent, because they are the caller
+	exceptCallers []attributeRef
+	record        *recordDecl
+	registry      *registryDecl // the subjects consent in pgconsent's consent registry, not in a table of records
 }
 
 // recordDecl describes the table of consent records: `record: { table: …, match: …, grantor: …, grantee: …, … }`.
@@ -25,8 +26,8 @@ type recordDecl struct {
 	where                  []block
 }
 
-// recordGranteeDecl says to whom a record must give consent: to the caller, or to an id that the statement adds to a
-// list.
+// recordGranteeDecl says to whom a record must give consent: to the caller, or to an id that the agent's write adds to
+// a list.
 type recordGranteeDecl struct {
 	place
 	column        string
@@ -35,7 +36,7 @@ type recordGranteeDecl struct {
 	element       bool
 }
 
-// guardiansDecl says which table lists the guardians who may consent for a subject.
+// guardiansDecl names the table of the guardians who may consent for a subject.
 type guardiansDecl struct {
 	place
 	table             string
@@ -52,7 +53,7 @@ type scopeDecl struct {
 	everyRowWord             string
 }
 
-// recordedKey returns a decoder for a key that only consent by records has.
+// recordedKey returns a decoder for a key that is allowed only if subjects consent by records.
 func (d *blockDecoder) recordedKey(b *consentBlock, decode func(*recordedDecl, *node)) func(*node) {
 	return func(v *node) {
 		if b.records == nil {

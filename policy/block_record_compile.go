@@ -22,8 +22,8 @@ func (c *ruleCompiler) compileRecordConsent(b consentBlock, row *catalog.Relatio
 	return out
 }
 
-// compileSubjects compiles who must consent: the links from the row to the subjects, and the column with the subjects'
-// ids.
+// compileSubjects compiles which subjects must consent: the links from the row to the subjects, and the column with
+// their ids.
 func (c *ruleCompiler) compileSubjects(b consentBlock, row *catalog.Relation) (predicate.RecordedConsent, *subjectColumn,
 	string, bool) {
 	decl, out := b.records, predicate.RecordedConsent{}
@@ -80,7 +80,7 @@ func (c *ruleCompiler) findSubjects(decl *recordedDecl, r *catalog.Relation) (*s
 	return &subjectColumn{r, r.Column(decl.subjects), list}, elements
 }
 
-// compileRecord compiles the condition under which a row of the table of records is a consent that counts.
+// compileRecord compiles the conditions under which a row of the table of records gives consent.
 func (c *ruleCompiler) compileRecord(decl *recordDecl, row *catalog.Relation, subject *catalog.Column,
 	elements string) predicate.Record {
 	r := c.findTable(decl.place, decl.table)

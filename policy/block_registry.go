@@ -9,17 +9,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// registryDecl is consent that each subject gives in pgconsent's consent registry.
+// registryDecl says which consent each subject must have given in pgconsent's consent registry.
 type registryDecl struct {
 	place
-	categories, purposes               []wordDecl     // the categories and purposes that a record must list
-	sessionCategories, sessionPurposes []attributeRef // attributes of the session whose values a record must list
+	categories, purposes []wordDecl // the categories and purposes that the subject's record must list
+	// attributes of the session whose values the subject's record must list
+	sessionCategories, sessionPurposes []attributeRef
 	streams                            []wordDecl
 	grantees                           []attributeRef
 	contexts                           []attributeRef
 	key, since                         string
 	keyAt, sinceAt                     place
-	// the consent must have been withdrawn less than so many days ago; 0: no countdown applies
+	// the subject must have withdrawn less than so many days ago; 0: the time since a withdrawal does not matter
 	lessThanDays int
 	lessThanAt   place
 }
@@ -27,7 +28,7 @@ type registryDecl struct {
 // registryWord matches the name of a category or of a purpose.
 var registryWord = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 
-// streams are the streams of the registry.
+// streams are the kinds of relationships that subjects may have in the registry.
 var streams = []string{predicate.Anonymous, predicate.Partnered, predicate.Temporary}
 
 func (d *blockDecoder) decodeRegistry(n *node) *registryDecl {

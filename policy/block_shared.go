@@ -7,7 +7,7 @@ import (
 )
 
 // sharedBlock is `shared: { record: { table: { its key: column } }, granted: { column: …, is: … }, revoked: …, active:
-// … }`. The row refers to a consent record, which must be granted and not revoked.
+// … }`. The row shows if it refers to a consent record that is granted and not revoked.
 type sharedBlock struct {
 	place
 	records       []linkDecl
@@ -45,7 +45,8 @@ func (d *blockDecoder) decodeShared(position place, n *node) block {
 	return b
 }
 
-// sharedNode compiles a shared block: each record exists, is granted and not revoked, and the row's own flag is set.
+// sharedNode compiles a shared block: each record must exist, be granted and not be revoked, and the row's own flag
+// must be set.
 func (c *ruleCompiler) sharedNode(b sharedBlock, row *catalog.Relation) predicate.Node {
 	var out predicate.All
 	for _, link := range b.records {
@@ -79,7 +80,8 @@ func (c *ruleCompiler) sharedNode(b sharedBlock, row *catalog.Relation) predicat
 	return out
 }
 
-// notRevokedNode compiles the condition that the record's revocation time is NULL, or its revocation flag false.
+// notRevokedNode compiles the condition that a record is not revoked: its revocation time is NULL, or its revocation
+// flag is false.
 func (c *ruleCompiler) notRevokedNode(b sharedBlock, record *catalog.Relation) predicate.Node {
 	column := c.findRuleColumn(b.revokedAt, record, b.revokedColumn)
 	if column == nil {

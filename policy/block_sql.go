@@ -14,7 +14,7 @@ type sqlBlock struct {
 	placeAt func(offset int) place // the place in the file of a byte of the text
 }
 
-// maxExpressionBytes bounds the text of one expression.
+// maxExpressionBytes is the largest length of an expression's text.
 const maxExpressionBytes = 8 << 10
 
 func (d *blockDecoder) decodeSQL(position place, n *node) block {
@@ -31,8 +31,8 @@ func (d *blockDecoder) decodeSQL(position place, n *node) block {
 
 const selectPrefix = "SELECT "
 
-// compileSQL compiles an expression. The predicate is made from the syntax tree alone: no part of the text reaches the
-// database.
+// compileSQL compiles an expression. The predicate is generated from the syntax tree alone, so no part of the policy's
+// text reaches the database.
 func (c *ruleCompiler) compileSQL(b sqlBlock, row *catalog.Relation) predicate.Node {
 	x, n := c.parseExpression(b, row, "write the condition alone, as it would stand after WHERE")
 	if n == nil {
@@ -79,7 +79,8 @@ func (c *ruleCompiler) parseExpression(b sqlBlock, row *catalog.Relation, fallba
 	return x, n
 }
 
-// singleExpression returns the one expression of SELECT expression; nil if the statement has anything else.
+// singleExpression returns the expression in a statement of the form SELECT expression; nil if the statement has any
+// other part.
 func singleExpression(tree *sqltext.ParseResult) *sqltext.Node {
 	if len(tree.Stmts) != 1 {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// decodeVisible reads a visible block: a link, and with the keys where or rows also conditions on the target row.
+// decodeVisible reads a visible block: a link to another table, and with the keys where or rows also conditions on the
+// row there.
 func (d *blockDecoder) decodeVisible(position place, n *node) block {
 	b := visibleBlock{place: position}
 	link := *n
@@ -30,7 +31,7 @@ func (d *blockDecoder) decodeVisible(position place, n *node) block {
 	return b
 }
 
-// decodeLink reads a link to another table: `{ table: { column: column } }`.
+// decodeLink reads a link to another table: `{ table: { its column: column } }`.
 func (d *blockDecoder) decodeLink(n *node, label string) linkDecl {
 	shape := "write { table: { its column: the column it equals } }, one pair for each column of the key"
 	if n.Kind != yamlfile.MappingNode || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.MappingNode ||
@@ -49,7 +50,7 @@ func (d *blockDecoder) decodeLink(n *node, label string) linkDecl {
 	return out
 }
 
-// compileVisible compiles a block which requires that rows of other tables are visible.
+// compileVisible compiles a visible block, which shows a row only if rows of other tables are visible.
 func (c *ruleCompiler) compileVisible(b visibleBlock, row *catalog.Relation) predicate.Node {
 	target := c.followLink(b.link, row)
 	if target == nil {

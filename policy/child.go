@@ -7,13 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Child is a partition or an inheritance child, at any depth, of tables that the policy lists; the policy does not list
-// the child itself. The parent's rule applies to it whether a statement names the parent or the child.
+// Child is a partition or an inheritance child, at any depth, of tables that the policy lists. The policy does not list
+// the child itself. The rule of the parent applies to its rows, whether a statement names the parent or the child.
 type Child struct {
 	Relation *catalog.Relation
-	Rows     predicate.Node // the rules of all parents together
-	PartOf   []catalog.Name // the listed tables from which it descends
-	// agents may name it in statements: it has no column that its parents lack, and its parents hide none
+	Rows     predicate.Node // the rules of all parents, which must all hold
+	PartOf   []catalog.Name // the tables of the policy of which it is a partition or child
+	// agents may name the child in statements: it has no column that its parents lack, and its parents hide no column
 	ReadableByName bool
 }
 
@@ -56,7 +56,7 @@ func (c *compiler) findChildren(p *Policy) []*Child {
 	return out
 }
 
-// addParent notes that a child descends from a table of the policy.
+// addParent records that a child descends from a table of the policy, and returns the child, which it makes if needed.
 func addParent(child *Child, r *catalog.Relation, t *Table) *Child {
 	isReadable := t.Columns == nil && !slices.ContainsFunc(r.Columns,
 		func(c catalog.Column) bool { return t.Relation.Column(c.Name) == nil })

@@ -9,17 +9,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// VisibleColumns are the columns that exist for agents, in the table's order. Every other column does not exist for
-// them, nor does a column that is added to the table later.
+// VisibleColumns are the columns of a table that exist for agents, in the table's order. All other columns do not exist
+// for agents, nor do columns that are added to the table later.
 type VisibleColumns struct {
 	Columns []VisibleColumn
-	ByKey   *ByKey // the columns that exist by key only; nil: there are none
+	ByKey   *ByKey // the columns that exist only in statements that name a whole key; nil: there are none
 }
 
 // VisibleColumn is a column that exists for agents.
 type VisibleColumn struct {
 	Name string
-	Type string // the type of the table's column; for a domain, the domain's base type
+	Type string // the type of the column, or for a domain its base type
 	Mask Mask
 
 	Unit   string // the unit of the mask Truncate: year, month or day
@@ -27,14 +27,14 @@ type VisibleColumn struct {
 	Keys   []Key  // the keys that the mask Keys leaves, sorted by name
 
 	Condition predicate.Node // a condition on the row; where it does not hold, agents see NULL; nil: no condition
-	// a further condition on rows that count only in groups; where it does not hold, the value is NULL in groups
+	// a further condition for rows that agents see in groups only; if it does not hold, groups use NULL
 	GroupCondition predicate.Node
 }
 
 // IsPlain tells whether agents see the values unchanged, in every row.
 func (s VisibleColumn) IsPlain() bool { return s.Mask == Plain && s.Condition == nil }
 
-// describeConditions describes the conditions on a column's values, for the hash of the policy.
+// describeConditions returns a text with the conditions on a column's values, for the hash of the policy.
 func (s VisibleColumn) describeConditions(r *catalog.Relation) string {
 	if s.Condition == nil {
 		return ""
@@ -42,7 +42,7 @@ func (s VisibleColumn) describeConditions(r *catalog.Relation) string {
 	return fmt.Sprintf(" %q %q", predicate.CheckSQL(s.Condition, r), predicate.CheckSQL(s.GroupCondition, r))
 }
 
-// ConditionalColumn returns the named column if its values show only under a condition.
+// ConditionalColumn returns the named column if agents see its values only under a condition.
 func (t *Table) ConditionalColumn(column string) (VisibleColumn, bool) {
 	if t.Columns != nil {
 		columns := t.Columns.Columns
@@ -58,7 +58,7 @@ func (t *Table) ConditionalColumn(column string) (VisibleColumn, bool) {
 	return VisibleColumn{}, false
 }
 
-// ColumnConditions returns the conditions under which values of columns show.
+// ColumnConditions returns the conditions under which agents see values of columns.
 func (t *Table) ColumnConditions() []predicate.Node {
 	if t.Columns == nil {
 		return nil
@@ -76,10 +76,10 @@ func (t *Table) ColumnConditions() []predicate.Node {
 	return out
 }
 
-// Key is a key of a JSON object that agents see if the key's value has the named type.
+// Key is a key of a JSON object. Agents see it only if its value has the type that is named here.
 type Key struct {
 	Name string
-	// "string", "number", "boolean" or "object", as json_typeof names them; with [] behind it, a list of such values
+	// "string", "number", "boolean" or "object", as json_typeof names them; with [] after it, a list of such values
 	Type string
 	Keys []Key // the keys of an object that agents see
 }
@@ -87,7 +87,7 @@ type Key struct {
 // IsScalar tells whether the key's value is neither a list nor an object.
 func (k Key) IsScalar() bool { return k.Keys == nil && !strings.HasSuffix(k.Type, "[]") }
 
-// Item returns the type of a list's items; ok is false if the key's value is no list.
+// ItemType returns the type of a list's items; ok is false if the key's value is not a list.
 func (k Key) ItemType() (element string, ok bool) { return strings.CutSuffix(k.Type, "[]") }
 
 // Mask says how a column's values are changed before agents see them.
@@ -97,14 +97,15 @@ type Mask int
 const (
 	Plain    Mask = iota // the value unchanged
 	Null                 // NULL in place of the value
-	Hash                 // a keyed hash: equal values have equal hashes, and without the key nobody can check a guess
+	Hash                 // a keyed hash: equal values have equal hashes, and only who has the key can test a guess
 	Truncate             // a date or timestamp, truncated to the unit in UTC
 	Prefix               // the first characters of a text
 	Step                 // a number, rounded down to a multiple of the step
 	Keys                 // some keys of a JSON object
 )
 
-// IsPlain tells whether agents see a column unchanged. A condition on such a column may be evaluated over the row view.
+// IsPlain tells whether agents see a column unchanged. A condition on such a column has the same result over
+// pgconsent's view of the rows as over the table.
 func (n *VisibleColumns) IsPlain(column string) bool {
 	for _, c := range n.Columns {
 		if c.Name == column {
@@ -114,12 +115,12 @@ func (n *VisibleColumns) IsPlain(column string) bool {
 	return false
 }
 
-// HasPlainColumns tells whether agents see at least one column of the table unchanged, in every statement.
+// HasPlainColumns tells whether agents see at least one column of the table unchanged in every statement.
 func (t *Table) HasPlainColumns() bool {
 	return t.Columns == nil || slices.ContainsFunc(t.Columns.Columns, VisibleColumn.IsPlain)
 }
 
-// Describe says in a few words how agents see the values of a column; "": they see them unchanged.
+// Describe says in a few words how agents see the values of a column; "": unchanged.
 func (c VisibleColumn) Describe() string {
 	out := c.DescribeMask()
 	if n, ok := c.Condition.(predicate.RegistryConsent); ok {
@@ -134,7 +135,7 @@ func (c VisibleColumn) Describe() string {
 	return out
 }
 
-// DescribeMask says in a few words how the mask changes a value; "": it does not.
+// DescribeMask says in a few words how the mask changes a value; "": the mask does not change it.
 func (c VisibleColumn) DescribeMask() string {
 	switch c.Mask {
 	case Plain:

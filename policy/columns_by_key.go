@@ -8,21 +8,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ByKey are the columns of a table that exist only in statements that compare a whole key of the table with constants.
+// ByKey are the columns of a table that exist only in statements that compare all columns of a key of the table with
+// constants.
 type ByKey struct {
 	Columns []VisibleColumn // the columns, in the order of the table
-	// the columns that exist by key, together with the columns that always exist, in the table's order
+	// the columns that exist in such statements: those by key, and those that always exist, in the table's order
 	AllColumns []VisibleColumn
 	Key        []string // the statement compares each of these columns with a constant
 	MaxKeys    int      // the largest number of keys that one mention of the table may name
 }
 
-// Has tells whether a column exists by key only.
+// Has tells whether a column exists only in statements that name a whole key.
 func (k *ByKey) Has(column string) bool {
 	return k != nil && slices.ContainsFunc(k.Columns, func(c VisibleColumn) bool { return c.Name == column })
 }
 
-// maxKeys bounds at_most: a statement that fetches more keys at once does not look rows up, it lists them.
+// maxKeys is the largest value of at_most. A statement that fetches more keys at once does not fetch known rows, but
+// lists a table.
 const maxKeys = 100
 
 // byKeyDecl is the value of the key by_key of a column.
@@ -70,7 +72,7 @@ func (d *tableDecoder) decodeByKey(position place, label string, n *node) *byKey
 	return decl
 }
 
-// compileByKey checks the columns that exist by key only. The result is nil if there are none.
+// compileByKey checks the columns with by_key. The result is nil if there are none.
 func (c *columnCompiler) compileByKey(decl tableDecl, r *catalog.Relation, list *VisibleColumns, allColumns,
 	columns []VisibleColumn) *ByKey {
 	out := &ByKey{Columns: columns, AllColumns: allColumns}
@@ -94,7 +96,7 @@ func (c *columnCompiler) compileByKey(decl tableDecl, r *catalog.Relation, list 
 	switch {
 	case first == nil:
 		return nil
-	case len(columns) == 0: // each of these columns has an error already
+	case len(columns) == 0: // an error was reported for each of these columns
 		return nil
 	case lacksRowSecurity(r):
 		c.fail(first.place, "", "%s is a %s: by_key needs a table, whose rows row security holds", r.Name, relationKind(r.Kind))

@@ -7,11 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// categoryDecl is the category of consent that a column needs.
+// categoryDecl is the category to which a subject must have consented for a column to show.
 type categoryDecl struct {
 	place
 	words []wordDecl
-	// the last full day of a countdown on which the column shows, and the last on which it counts in groups; 0: no end
+	// the last full day after a withdrawal on which the column shows, and the last on which it counts in groups; 0: no end
 	lastDay, lastGroupDay int
 	untilAt               place
 }
@@ -28,7 +28,7 @@ func (d *tableDecoder) decodeUntil(decl *categoryDecl, n *node) {
 	}
 }
 
-// columnConsent compiles the consent that all columns with a category need, without the category itself.
+// columnConsent compiles the consent that all columns with a category need, except for the category itself.
 func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *predicate.RegistryConsent {
 	if decl.consent == nil {
 		return nil
@@ -59,7 +59,7 @@ func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *pre
 	return &n
 }
 
-// columnCondition returns the conditions under which the values of a column with a category show.
+// columnCondition returns the conditions under which agents see the values of a column with a category.
 func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.RegistryConsent, hasWords bool,
 	r *catalog.Relation) (condition,
 	groupCondition predicate.Node) {
@@ -82,15 +82,15 @@ func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.Regist
 	group := columnConsent
 	group.CountsInGroups, group.Streams = true, nil
 	if d.category.lastDay > 0 {
-		// Days is the first day without the column, and the column still shows on the last day
+		// DecayDays is the first day on which the column does not show, and lastDay the last on which it does
 		columnConsent.DecayDays = d.category.lastDay + 1
 		group.DecayDays = max(d.category.lastDay, d.category.lastGroupDay) + 1
 	}
 	return columnConsent, group
 }
 
-// anonymousCondition returns the condition under which the row is anonymous already: then the column counts in groups
-// without anybody's consent. nil: there is none.
+// anonymousCondition returns the condition that the row is already anonymous. Then the column counts in groups without
+// anybody's consent. The result is nil if the lifecycle has no such condition for the column.
 func (c *columnCompiler) anonymousCondition(decl tableDecl, column string, r *catalog.Relation) predicate.Node {
 	l := decl.lifecycle
 	if l == nil || l.counts == nil || !slices.ContainsFunc(l.counts.columns,

@@ -17,7 +17,7 @@ type columnCompiler struct {
 	graph keyGraph
 }
 
-// compile checks the columns of a table. The result is nil if all of them show.
+// compile checks the columns of a table. The result is nil if agents see all of them unchanged.
 func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleColumns {
 	if decl.columns == nil && lacksRowSecurity(r) {
 		allColumns := &VisibleColumns{}
@@ -70,8 +70,8 @@ func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleCo
 	return out
 }
 
-// refuseVirtual refuses a virtual generated column of a relation without row security: PostgreSQL would compute it for
-// rows that agents do not see.
+// refuseVirtual refuses a virtual generated column of a relation without row security, because PostgreSQL would compute
+// it also for rows that agents do not see.
 func (c *columnCompiler) refuseVirtual(position place, r *catalog.Relation, column *catalog.Column) {
 	if column.Virtual && lacksRowSecurity(r) {
 		c.fail(position, "list the others under columns",
@@ -79,9 +79,9 @@ func (c *columnCompiler) refuseVirtual(position place, r *catalog.Relation, colu
 	}
 }
 
-// refuseVirtualOfHidden refuses a virtual generated column that is computed from a column which agents do not see
-// unchanged. If the computation fails, the error quotes the hidden value. A stored column is not refused, since it is
-// computed when a row is written.
+// refuseVirtualOfHidden refuses a virtual generated column that PostgreSQL computes from a column which agents do not
+// see unchanged. If the computation failed, the error could quote the hidden value. A stored generated column is
+// allowed, since PostgreSQL computes it when a row is written.
 func (c *columnCompiler) refuseVirtualOfHidden(position place, r *catalog.Relation, s VisibleColumn,
 	visibleColumns map[string]VisibleColumn, byKey map[string]bool) {
 	for _, partition := range c.graph.withParts(r) {
@@ -112,7 +112,7 @@ func (c *columnCompiler) visibleColumn(d columnDecl, r *catalog.Relation) (Visib
 	s.Type = column.Type
 	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && (s.Mask != Plain || d.category != nil) ||
 		t != nil && t.Kind == 'd' && d.generalised {
-		s.Type = t.BaseName // a domain might refuse masked values, so the view has its base type
+		s.Type = t.BaseName // a domain might refuse masked values, so the view's column has the domain's base type
 	}
 	if d.generalised {
 		switch kind := maskKind(s.Type, c.innermostType(column.TypeOID)); {
@@ -144,7 +144,7 @@ func (c *columnCompiler) visibleColumn(d columnDecl, r *catalog.Relation) (Visib
 	return VisibleColumn{}, false
 }
 
-// maskKind groups types by the masks that fit them; "": no mask but null fits the type.
+// maskKind returns which masks fit a type; "": only the mask null fits it.
 func maskKind(sqlType string, t *catalog.Type) string {
 	if strings.HasSuffix(sqlType, "[]") {
 		return ""
@@ -167,7 +167,7 @@ func maskKind(sqlType string, t *catalog.Type) string {
 	return ""
 }
 
-// shorterThanHash tells whether a varchar type has too few characters for a hash.
+// shorterThanHash tells whether a varchar type is too short for a hash.
 func shorterThanHash(sqlType string) bool {
 	limit, ok := strings.CutPrefix(sqlType, "character varying(")
 	if !ok {

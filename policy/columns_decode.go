@@ -12,10 +12,10 @@ import (
 type columnDecl struct {
 	place
 	VisibleColumn
-	generalised bool       // the entry has the key generalise: its Unit or Amount depends on the column's type
-	byKey       *byKeyDecl // nil: the column exists in every statement, not by key only
+	generalised bool       // the entry has the key generalise; whether it sets Unit or Amount depends on the column's type
+	byKey       *byKeyDecl // nil: the column exists in every statement
 
-	category *categoryDecl // nil: the column needs no consent of its own
+	category *categoryDecl // nil: the column needs no consent to a category
 }
 
 func (d *tableDecoder) decodeColumns(n *node) []columnDecl {
@@ -115,13 +115,13 @@ func (d *tableDecoder) decodeJsonKeys(decl *columnDecl, n *node) {
 	decl.Keys = d.decodeKeys(n, "keys", 1)
 }
 
-// keyTypes are the words for the type of a JSON key whose value is no object.
+// keyTypes are the words for the types of JSON values that are no objects.
 var keyTypes = []string{"string", "number", "boolean", "string[]", "number[]", "boolean[]"}
 
-// maxKeyDepth bounds how deep JSON objects with listed keys may be nested.
+// maxKeyDepth is the largest depth to which JSON objects with listed keys may be nested.
 const maxKeyDepth = 5
 
-// decodeKeys reads the listed keys of a JSON object at a depth of nesting, from 1 on. The result is sorted by name.
+// decodeKeys reads the listed keys of a JSON object. depth is 1 for the outermost object. The result is sorted by name.
 func (d *tableDecoder) decodeKeys(n *node, label string, depth int) (out []Key) {
 	if !d.requireKind(n, yamlfile.MappingNode, label) {
 		return nil

@@ -7,20 +7,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Option changes how [Compile] works.
+// Option changes what [Compile] does.
 type Option func(*compiler)
 
-// WithViews gives [Compile] the function that rewrites the queries of views: rewrite.RewriteViewQuery, which this
-// package cannot import. Without it a policy that lists views does not compile.
+// WithViews passes to [Compile] the function that rewrites the queries of views: rewrite.RewriteViewQuery, which this
+// package cannot import. Without it, policies with views do not compile.
 func WithViews(define ViewRewriter) Option { return func(c *compiler) { c.views.rewriteView = define } }
 
-// Compile checks a document against a database's catalog and returns the policy. An error is of type [Errors].
+// Compile checks a document against the catalog of a database and returns the policy. Its error has the type [Errors].
 func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy, error) {
 	_, p, err := compileDocument(doc, snap, options)
 	return p, err
 }
 
-// compileDocument is [Compile], and also returns the compiler, which knows what each part of the document means.
+// compileDocument does the same as [Compile]. It also returns the compiler, which knows what each part of the document
+// means.
 func compileDocument(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler, *Policy, error) {
 	c := newCompiler(doc, snap)
 	for _, option := range options {
@@ -57,7 +58,7 @@ func (c *compiler) compileTables(p *Policy) {
 			Columns: c.columns.compile(t.decl, t.relation), AuditKeys: c.auditsKeys(t.decl, t.relation),
 			Approximate: t.decl.approximate})
 	}
-	for _, t := range p.tables { // columns and writes need the rules of all tables
+	for _, t := range p.tables { // columns and writes need the compiled rules of all tables
 		decl := c.tables[t.Relation.Name].decl
 		t.Write = c.writes.compile(c.tables[t.Relation.Name])
 		t.Aggregate = c.aggregates.compile(decl.aggregate, t)
@@ -80,8 +81,8 @@ func (c *compiler) compileTables(p *Policy) {
 	}
 }
 
-// compileContracts compiles the contracts, which add conditions to the rules of tables. Then it removes the rules of
-// tables that are only observed.
+// compileContracts compiles the contracts, which add conditions to the rules of tables. Afterwards it removes the rules
+// of tables with `observe: true`.
 func (c *compiler) compileContracts(p *Policy) {
 	slices.SortFunc(p.tables, func(a, b *Table) int { return compareNames(a.Relation.Name, b.Relation.Name) })
 	slices.SortFunc(p.functions, func(a, b *Function) int { return compareNames(a.Name, b.Name) })
@@ -92,13 +93,13 @@ func (c *compiler) compileContracts(p *Policy) {
 	p.indexTables()
 }
 
-// compileServices compiles what the HTTP API and MCP offer besides SQL.
+// compileServices compiles what agents reach by the HTTP API and MCP besides SQL.
 func (c *compiler) compileServices(p *Policy) {
 	p.privacy = c.privacy.compile(p)
 	p.sources = c.compileSources(p)
 }
 
-// compileViews compiles what needs all tables compiled: partitions, lifecycles, live attributes and views.
+// compileViews compiles what needs all tables to be compiled: partitions, lifecycles, live attributes and views.
 func (c *compiler) compileViews(p *Policy) {
 	p.children = c.findChildren(p)
 	p.derivations = c.rules.findDerivations()

@@ -6,33 +6,36 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Contract says what agents may read or write, depending on an attribute of the session. A statement must be allowed by
-// every contract that governs an object which the statement reads or writes.
+// Contract says what agents may read or write, depending on an attribute of their session. A statement is allowed only
+// if every contract that governs an object in the statement allows it.
 type Contract struct {
-	Name             string
-	By               string            // the attribute that selects the terms; "": Always applies to every session
-	Values           map[string]*Terms // the terms for each value of the attribute By
-	Always           *Terms
-	GovernedObjects  []string   // the names of the objects to which the contract applies; nil: all objects
-	ExclusiveVessels [][]string // groups of vessels; a statement may read at most one vessel of each group
+	Name string
+	// the attribute whose value selects the terms; "": the terms in Always apply to every session
+	By              string
+	Values          map[string]*Terms // the terms for each value of the attribute By
+	Always          *Terms
+	GovernedObjects []string // the names of the objects to which the contract applies; nil: all objects
+	// groups of vessels (stores of objects); a statement may read from at most one vessel of each group
+	ExclusiveVessels [][]string
 
 	place place
 	order []string // the keys of Values in the order of the policy
 }
 
-// Terms are what a contract allows in sessions with one value of its attribute.
+// Terms are what a contract allows to sessions with one value of its attribute.
 type Terms struct {
 	AllowsNothing   bool
-	Allow           map[string]*Allowance // what the terms allow of each object; nil: everything
-	ExceptedObjects []string              // the objects that are not allowed although Allow allows everything
+	Allow           map[string]*Allowance // what is allowed for each object; nil: everything
+	ExceptedObjects []string              // the objects that are not allowed, if Allow is nil
 	Requirements    []Condition           // the conditions that the session must meet
-	PlanAttribute   string                // an attribute whose value lists the permitted accesses as object:source
-	MaxRows         int64                 // largest number of rows that a statement may return, unchanged; 0: any number
-	// an attribute: MaxRows bounds all statements of an agent together, for each value of the attribute; "": MaxRows
-	// bounds each statement
+	// an attribute whose value lists the permitted accesses in the form object:source; "": there is none
+	PlanAttribute string
+	MaxRows       int64 // the largest number of rows that a statement may return; 0: any number
+	// an attribute; for each of its values, MaxRows bounds all statements of an agent together. "": MaxRows bounds each
+	// statement
 	QuotaAttribute string
 	Statements     map[string]string
-	otherObjects   *Allowance // what the terms allow of every object without an entry in Allow
+	otherObjects   *Allowance // what is allowed for every object without an entry in Allow
 }
 
 // Allowance says how an object may be read or written.
@@ -65,8 +68,8 @@ func (t *Terms) allowanceFor(object string) *Allowance {
 	return t.otherObjects
 }
 
-// allowsSource tells whether an access with this source is allowed. An agent that may read structured columns may also
-// read metadata, and count rows.
+// allowsSource tells whether an access with this source is allowed. Whoever may read structured columns may also read
+// metadata and count rows.
 func (a *Allowance) allowsSource(source string) bool {
 	return slices.Contains(a.Sources, source) || source == SourceMetadata && slices.Contains(a.Sources, SourceStructured)
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// sessionRow is a relation without columns. Conditions on attributes alone are compiled as if for a row of it.
+// sessionRow is a relation without columns. Conditions that read only attributes are compiled as conditions on a row of
+// it.
 var sessionRow = &catalog.Relation{Name: catalog.Name{Schema: "the", Name: "session"}}
 
-// attributeCalls matches each call attribute('name') in the text of an expression that compiles.
+// attributeCalls matches each call attribute('name') in the text of a valid expression.
 var attributeCalls = regexp.MustCompile(`(?i)\battribute\s*\(\s*'([a-z0-9_]+)'`)
 
 // contractCompiler compiles objects and contracts.
@@ -22,8 +23,8 @@ type contractCompiler struct {
 	rules *ruleCompiler
 }
 
-// compile compiles objects and contracts, and adds to the rule of each object the sessions for which contracts allow
-// it.
+// compile compiles objects and contracts. It adds to the rule of each object the condition that contracts allow the
+// object to the session.
 func (c *contractCompiler) compile(p *Policy) {
 	p.objects = map[catalog.Name]*Object{}
 	byName := map[string]*Object{}
@@ -67,7 +68,7 @@ func (c *contractCompiler) compile(p *Policy) {
 	c.extendToParts(p)
 }
 
-// compileObject compiles the object of a contract.
+// compileObject compiles an entry of the section objects.
 func (c *contractCompiler) compileObject(decl objectDecl) *Object {
 	r := c.findListable(decl.tableAt, decl.table)
 	if r == nil {
@@ -183,7 +184,7 @@ func (c *contractCompiler) compileTerms(decl termsDecl, contract *Contract, obje
 	return t
 }
 
-// compileAllowance compiles what is allowed of one object, or of any object.
+// compileAllowance compiles what terms allow for one object, or for all objects.
 func (c *contractCompiler) compileAllowance(t *Terms, a allowDecl, contract *Contract, objects map[string]*Object) {
 	allowance := &Allowance{}
 	for _, s := range a.sources {
@@ -217,7 +218,7 @@ func (c *contractCompiler) compileAllowance(t *Terms, a allowDecl, contract *Con
 	t.Allow[o.Name] = allowance
 }
 
-// warnUselessSources warns of allowed sources that no access to the object can have.
+// warnUselessSources warns of allowed sources with which no statement can access the object.
 func (c *contractCompiler) warnUselessSources(a allowDecl, o *Object, r *catalog.Relation) {
 	for _, s := range a.sources {
 		if s.text == SourceVector && !c.hasSearchableColumn(o, r) {
@@ -282,7 +283,7 @@ func (c *contractCompiler) compileStatements(t *Terms, decl termsDecl) {
 	}
 }
 
-// hasSearchableColumn tells whether some column of an object can be searched by likeness, so that an access may have
+// hasSearchableColumn tells whether some column of an object can be searched by similarity, so that accesses may have
 // the source vector.
 func (c *contractCompiler) hasSearchableColumn(o *Object, r *catalog.Relation) bool {
 	if len(o.EmbeddingColumns) > 0 {

@@ -24,7 +24,7 @@ type contractDecl struct {
 	values           []termsDecl
 	governs          []wordDecl
 	exclusiveVessels [][]wordDecl
-	always           *termsDecl // the terms at the contract itself, which apply to every session
+	always           *termsDecl // the terms that the policy writes in the contract itself, which apply to every session
 }
 
 // termsDecl is what a contract allows for one value of its attribute.
@@ -33,24 +33,24 @@ type termsDecl struct {
 	value           wordDecl // the value of the attribute to which the terms belong
 	allowsNothing   bool
 	allow           []allowDecl // what is allowed of each object; nil: everything
-	hasAllow        bool        // the key allow is there, maybe with an empty list
+	hasAllow        bool        // the terms have the key allow, maybe with an empty list
 	exceptedObjects []wordDecl
 	requires        []sqlBlock
 	planAttribute   wordDecl
 	maxRows         int64
 	quotaAttribute  wordDecl
-	statementNames  []wordDecl // the names of the allowed statements, with their places
+	statementNames  []wordDecl // the names of the allowed statements
 	statementTexts  []string
 }
 
-// allowDecl is an entry of the key allow: an object, and what is allowed of it.
+// allowDecl is an entry of the key allow: an object, and what the terms allow for it.
 type allowDecl struct {
 	object  wordDecl
 	sources []wordDecl
 	columns []wordDecl
 }
 
-// sourceWords are the words that a policy may use for the sources of an access.
+// sourceWords are the sources that a policy may name.
 var sourceWords = []string{SourceMetadata, SourceStructured, SourceVector, SourceWrite}
 
 func (d *contractDecoder) decodeContract(position place, name string, n *node) {
@@ -82,7 +82,7 @@ func (d *contractDecoder) decodeContract(position place, name string, n *node) {
 		if !d.requireKind(v, yamlfile.ListNode, "apart") {
 			return
 		}
-		// the list is one group of vessels, not a list of groups
+		// the list is a single group of vessels, not a list of groups
 		if len(v.Items) > 0 && v.Items[0].Kind != yamlfile.ListNode {
 			decl.exclusiveVessels = [][]wordDecl{d.decodeDifferentWords(v, "apart")}
 		} else {

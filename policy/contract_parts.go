@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// warnUngoverned warns of objects that no contract allows, and of tables that are no objects, so that no contract
-// applies to them.
+// warnUngoverned warns of objects that no contract allows. It also warns of tables that are not declared as objects,
+// because no contract applies to them.
 func (c *contractCompiler) warnUngoverned(p *Policy) {
 	if len(p.contracts) == 0 {
 		for _, decl := range c.doc.objects {
@@ -41,8 +41,8 @@ func (c *contractCompiler) warnUngoverned(p *Policy) {
 	}
 }
 
-// extendToParts declares the partitions and inheritance children of an object as objects, too. It refuses an object
-// whose parent is no object: an agent could read the object's rows through the parent.
+// extendToParts also declares the partitions and inheritance children of an object as objects. It refuses an object
+// whose parent is not an object: agents could read the object's rows through the parent.
 func (c *contractCompiler) extendToParts(p *Policy) {
 	if len(p.contracts) == 0 {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// sessionRule returns the condition on a session without which a contract shows no row of an object. Row security
-// enforces this condition, too. It cannot enforce which columns a statement uses and how.
+// sessionRule returns the condition on a session that must hold for a contract to show rows of an object. Row security
+// enforces this condition, too. It cannot enforce which columns a statement uses, and for what.
 func (c *contractCompiler) sessionRule(contract *Contract, o *Object) predicate.Node {
 	expression := func(format string, args ...any) predicate.Node {
 		text := fmt.Sprintf(format, args...)
@@ -64,8 +64,8 @@ func (c *contractCompiler) sessionRule(contract *Contract, o *Object) predicate.
 	return out
 }
 
-// planContainsText is the text of an expression: a plan contains an entry, as an element of a list or between the
-// commas of a text.
+// planContainsText returns the text of an expression. It is true if the attribute with the plan contains an entry, as
+// an element of a list or between the commas of a text.
 func planContainsText(attribute string, list bool, entry string) string {
 	if list {
 		return fmt.Sprintf("%s = ANY (attribute('%s'))", catalog.QuoteLiteral(entry), attribute)

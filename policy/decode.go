@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// decoder turns YAML nodes into declarations, and collects all errors on the way. It reads the forms that all sections
-// share; each section has a decoder of its own.
+// decoder converts YAML nodes to declarations, and collects all errors. It reads the forms that all sections share;
+// each section has a decoder of its own.
 type decoder struct {
 	doc        *Document
 	errs       Errors
@@ -50,8 +50,8 @@ func (d *decoder) requireKind(n *node, kind yamlfile.Kind, label string) bool {
 	return true
 }
 
-// decodeFields calls for each key of a mapping the function of that key with the value. Keys in later are reserved for
-// later versions.
+// decodeFields calls for each key of a mapping the decoder of that key, with the key's value. Keys in later are
+// reserved for later versions of pgconsent.
 func (d *decoder) decodeFields(n *node, label string, decoders map[string]func(*node), later ...string) bool {
 	if !d.requireKind(n, yamlfile.MappingNode, label) {
 		return false
@@ -85,9 +85,9 @@ func (d *decoder) decodeFields(n *node, label string, decoders map[string]func(*
 	return true
 }
 
-// requireFields reports fields that a mapping lacks.
+// requireFields reports keys that a mapping lacks.
 func (d *decoder) requireFields(n *node, label string, fields ...string) {
-	if suggestComparison(n, label) != "" { // the slip has an error of its own
+	if suggestComparison(n, label) != "" { // another error about this mistake is reported
 		return
 	}
 	for _, f := range fields {
@@ -104,7 +104,7 @@ func (d *decoder) requireFields(n *node, label string, fields ...string) {
 	}
 }
 
-// decodeSection calls f for each entry of a section. It reports a name that another file declares, too.
+// decodeSection calls f for each entry of a section. It reports a name that was declared before, also in another file.
 func (d *decoder) decodeSection(n *node, decodeSection string, f func(position place, name string, n *node)) {
 	if !d.requireKind(n, yamlfile.MappingNode, decodeSection) {
 		return

@@ -24,7 +24,7 @@ func (d *decoder) decodeWord(target *string, label string) func(*node) {
 	}
 }
 
-// decodeWordAt is decodeWord that also notes the place of the scalar.
+// decodeWordAt does the same as decodeWord, and also stores the place of the scalar.
 func (d *decoder) decodeWordAt(target *string, position *place, label string) func(*node) {
 	return func(n *node) {
 		*position = n.Place
@@ -32,8 +32,7 @@ func (d *decoder) decodeWordAt(target *string, position *place, label string) fu
 	}
 }
 
-// decodeWords reads a list of names that differ from each other. If known is given, each must be one of the known
-// words.
+// decodeWords reads a list of different names. If allowedWords is not empty, each name must be one of them.
 func (d *decoder) decodeWords(n *node, label string, allowedWords ...string) []wordDecl {
 	if !d.requireKind(n, yamlfile.ListNode, label) {
 		return nil
@@ -171,7 +170,7 @@ func (d *decoder) decodeDuration(n *node, label string) time.Duration {
 	return v
 }
 
-// maxTimeout is the largest value that PostgreSQL accepts for statement_timeout, in whole days.
+// maxTimeout is the largest number of whole days that PostgreSQL accepts for statement_timeout.
 const maxTimeout = 24 * 24 * time.Hour
 
 // decodeDays reads a number of days, written as `30 days`.
@@ -188,7 +187,7 @@ func (d *decoder) decodeDays(n *node, label string) int {
 	return days
 }
 
-// decodePairs reads a mapping from columns of the linked table to the columns of the row that they equal.
+// decodePairs reads a mapping from columns of the linked table to those columns of the row that must equal them.
 func (d *decoder) decodePairs(n *node, label string) []predicate.ColumnPair {
 	if !d.requireKind(n, yamlfile.MappingNode, label) {
 		return nil

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// diagnostics are the errors and warnings of a compilation. All phases add to one value.
+// diagnostics collects the errors and warnings of a compilation. All phases share one value.
 type diagnostics struct {
 	errs           Errors
 	warnings       []*Error
-	withheldWrites []*Error // warnings about writes that the policy lists and that agents do not get
+	withheldWrites []*Error // warnings about writes that the policy lists, but that agents do not get
 	disclosures    []*Error // warnings about what agents learn of hidden rows by writing
 }
 
@@ -23,8 +23,8 @@ func (c *diagnostics) warn(position place, format string, args ...any) {
 	c.warnings = append(c.warnings, position.Errorf("", format, args...))
 }
 
-// withhold leaves out a write that the policy lists, and adds a warning. A later version of pgconsent may find that the
-// write tells about hidden rows; a policy must not stop compiling because of that.
+// withhold notes that agents do not get a write which the policy lists, as a warning. It is no error, since a later
+// version of pgconsent may find that a write tells about hidden rows. The policy must still compile then.
 func (c *diagnostics) withhold(position place, label, format string, args ...any) {
 	warning := position.Errorf(label, format+"; it is left out", args...)
 	c.warnings, c.withheldWrites = append(c.warnings, warning), append(c.withheldWrites, warning)

@@ -4,7 +4,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Document is a policy as its files write it. Parsing has checked each value by itself, without a database.
+// Document is a policy as its files write it. Each value has been checked by itself, without a database.
 type Document struct {
 	attributes         []attributeDecl
 	limits             []limitDecl
@@ -23,7 +23,7 @@ type Document struct {
 	declarations       []entryName      // all entries of sections, including those that could not be read
 }
 
-// Parse reads a policy from memory. Its errors call the policy by the argument file.
+// Parse reads a policy from memory. The argument file is the file name in its errors.
 func Parse(file string, data []byte) (*Document, error) {
 	l := newLoader()
 	l.decodeData(file, data, nil)

@@ -17,8 +17,8 @@ var fileFormat = yamlfile.Format{
 // variable matches a reference to an environment variable, as shells and configurations write it.
 var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*([:?+=-][^}]*)?\}`)
 
-// checkVariable refuses text with a reference to an environment variable: a reader of a policy must see all that it
-// says.
+// checkVariable refuses text with a reference to an environment variable, so that a reader of the policy sees
+// everything that it says.
 func checkVariable(position place, text string) *Error {
 	name := variable.FindString(text)
 	if name == "" {

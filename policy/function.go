@@ -20,7 +20,7 @@ type functionDecl struct {
 	tool     *toolDecl
 }
 
-// pinDecl is a value of the policy that an argument of a function always gets.
+// pinDecl is a value that the policy gives to an argument of a function in every call.
 type pinDecl struct {
 	place
 	arg, value string
@@ -52,7 +52,7 @@ func (d *functionDecoder) decodeFunction(position place, name string, n *node) {
 	d.doc.functions = append(d.doc.functions, decl)
 }
 
-// decodeReads reads the key reads: the tables that a function reads, with the sources of these accesses.
+// decodeReads reads the key reads: the tables that a function reads, with the sources of these reads.
 func (d *functionDecoder) decodeReads(decl *functionDecl, n *node) {
 	decl.hasReads = true
 	if n.Kind == yamlfile.ScalarNode && n.Value == "nothing" {
@@ -76,7 +76,7 @@ func (d *functionDecoder) decodeReads(decl *functionDecl, n *node) {
 // functionCompiler compiles the functions that agents may call, and the tools of MCP that publish them.
 type functionCompiler struct{ *resolver }
 
-// compile checks every overload that a call of the function could mean. The result is nil after an error.
+// compile checks every overload that a call of the function may mean. The result is nil after an error.
 func (c *functionCompiler) compile(decl functionDecl) *Function {
 	schema, name := splitName(decl.name)
 	overloads := c.snap.FunctionsNamed(schema, name)

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// meaningHash returns a hash of what the policy means: two policies with equal hashes allow the same, however their
-// files differ.
+// meaningHash returns a hash of what the policy means. Policies with equal hashes allow the same, even if their files
+// differ.
 func (p *Policy) meaningHash() string {
 	h := sha256.New()
 	for _, a := range p.attributes {

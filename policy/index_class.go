@@ -7,15 +7,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// infallibleClasses are the operator classes that fail for no pair of values, by extension and access method. A *
-// stands for a class whose types are looked at, too.
+// infallibleClasses lists the operator classes whose comparisons never fail, by extension and access method. For a
+// class with *, this also depends on the types that it compares.
 //
-// An index compares a new value with the entries of other rows, also hidden ones. If the comparison can fail, a failure
-// tells about a hidden row, and the error may quote a number that follows from its value.
+// An index compares a new value with the entries of other rows, including hidden rows. If a comparison can fail, a
+// failure tells that a hidden row exists, and the error may quote a number computed from its value.
 //
-// A class that is not listed may fail. Areas of boxes, circles and polygons overflow, and so do distances of numeric
-// and of ranges of it. Sums of points have no quadrant. btree_gist subtracts dates, which cannot be infinite then.
-// gist__int_ops has as many ranges as fit into a page. A tsquery may be nested too deep.
+// A class that is not listed may fail. Areas of boxes, circles and polygons may overflow, and so may distances of
+// numeric values and of numeric ranges. Sums of points may have no quadrant. btree_gist subtracts dates, which fails
+// for infinite dates. gist__int_ops can store only as many ranges as fit into a page. A tsquery may be nested too deep.
 var infallibleClasses = map[string]map[string]string{
 	"postgresql": {
 		"btree": "array_ops* record_ops* range_ops* multirange_ops* record_image_ops bit_ops bool_ops bpchar_ops " +
@@ -82,7 +82,7 @@ var infallibleClasses = map[string]map[string]string{
 	},
 }
 
-// infallibleTypes are the types whose values a btree can always compare, by extension.
+// infallibleTypes lists, by extension, the types whose values a btree index can always compare.
 var infallibleTypes = map[string]string{
 	"": "bool bytea char name int8 int2 int4 text oid tid xid8 jsonb money float4 float8 macaddr macaddr8 inet " +
 		"cidr bpchar varchar date time timetz timestamp timestamptz interval numeric bit varbit uuid tsvector pg_lsn oidvector " +
@@ -90,12 +90,12 @@ var infallibleTypes = map[string]string{
 	"citext": "citext", "cube": "cube", "hstore": "hstore", "ltree": "ltree", "vector": "vector halfvec sparsevec",
 }
 
-// infallibleSubtractions are the functions that subtract the bounds of a range without failing. numrange_subdiff is not
-// among them. It makes a floating-point number of a numeric, which may be out of range, and float8mi overflows.
+// infallibleSubtractions are the functions that subtract the bounds of a range and never fail. numrange_subdiff is not
+// among them. It converts numeric to float8, which may be out of range, and then calls float8mi, which may overflow.
 var infallibleSubtractions = []string{"", "int4range_subdiff", "int8range_subdiff", "daterange_subdiff", "tsrange_subdiff",
 	"tstzrange_subdiff"}
 
-// indexComparisons tells for which indexes a comparison of two values may fail.
+// indexComparisons finds the indexes in which a comparison of two values may fail.
 type indexComparisons struct {
 	snap  *catalog.Snapshot
 	graph keyGraph
@@ -156,15 +156,14 @@ func (c *indexComparisons) rangeSubtraction(oid uint32) string {
 	return t.SubtypeDiff
 }
 
-// fallibleIndexKey is a key of an index whose comparison of two rows may fail, with the columns that the whole index
-// reads.
+// fallibleIndexKey is a key of an index whose comparison of two rows may fail, with all columns that the index reads.
 type fallibleIndexKey struct {
 	index   string
 	key     catalog.IndexKey
 	columns []string
 }
 
-// comparedBy names the part of the index that compares: the column or the expression.
+// comparedBy names the key that compares: its column or its expression.
 func (t fallibleIndexKey) comparedBy() string {
 	if t.key.Method == "operator" {
 		return "the operator " + t.key.Class

@@ -4,5 +4,5 @@ package policy
 
 import "io/fs"
 
-// inodeNumber returns 0: file systems without inode numbers tell nothing here.
+// inodeNumber returns 0 on systems other than Unix, which have no inode numbers.
 func inodeNumber(fs.FileInfo) uint64 { return 0 }

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// inodeNumber returns the number by which a file differs from another file that has replaced it.
+// inodeNumber returns the inode number of a file. A file that replaces another file under the same name has another
+// number.
 func inodeNumber(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Ino

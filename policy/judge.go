@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// ContractAttributes returns the attributes on which the contracts depend, sorted.
+// ContractAttributes returns the attributes whose values contracts read, sorted.
 func (p *Policy) ContractAttributes() []string {
 	attributes := map[string]bool{}
 	for _, c := range p.contracts {
@@ -33,33 +33,33 @@ func (p *Policy) ContractAttributes() []string {
 	return slices.Sorted(maps.Keys(attributes))
 }
 
-// Judge returns an error unless all contracts allow the session to run the statement. values are the session's
-// attributes at this moment, without those that have no value. Each execution is judged anew.
+// Judge returns an error unless all contracts allow the session to run the statement. values has the present values of
+// the session's attributes, without those that have none. The proxy calls Judge for each execution.
 func (p *Policy) Judge(s Statement, values map[string]string) *sqlstate.Error {
 	_, refusal := p.decide(s, values)
 	return refusal
 }
 
-// ContractDecision is what one contract says about a statement.
+// ContractDecision is the decision of one contract about a statement.
 type ContractDecision struct {
 	Contract         string `json:"contract"`
 	By               string `json:"by,omitempty"`
 	Value            string `json:"value,omitempty"`
 	AttributeMissing bool   `json:"missing,omitempty"` // the session has no value of the contract's attribute
-	// allow, deny, or none: it governs no object that the statement reads or writes
+	// allow, deny, or none: the contract governs no object that the statement reads or writes
 	Verdict     string `json:"verdict"`
 	AllowedText string `json:"allows,omitempty"` // what the terms allow, in words
-	// the quota that the rows of an allowed statement count towards; nil: none
+	// the quota against which the rows of an allowed statement count; nil: none
 	Quota *Quota `json:"-"`
 }
 
-// Quota bounds the number of rows: of one statement, or of all statements of an agent for one value of an attribute.
+// Quota bounds a number of rows: of one statement, or of all statements of an agent for one value of an attribute.
 type Quota struct {
-	Contract, Per, Value string // the contract, its attribute and the value: rows with the same three are counted together
+	Contract, Per, Value string // the contract, its attribute and the value; rows with the same three count together
 	MaxRows              int64
 	Limit                int64 // the number after LIMIT in the statement
 
-	contract string // the title of the contract, for the text of a refusal
+	contract string // the name of the contract in refusals
 }
 
 // ExceededRefusal returns the refusal of a statement that may return more rows than the quota has left.
@@ -73,12 +73,12 @@ func (q *Quota) ExceededRefusal(left int64) *sqlstate.Error {
 		WithHint("Write LIMIT %d or less.", left)
 }
 
-// ExplainContracts is [Policy.Judge], and also returns the decision of each contract.
+// ExplainContracts does the same as [Policy.Judge], and also returns the decision of each contract.
 func (p *Policy) ExplainContracts(s Statement, values map[string]string) ([]ContractDecision, *sqlstate.Error) {
 	return p.decide(s, values)
 }
 
-// objectAccess is an access whose relation is an object of contracts.
+// objectAccess is an access to a relation that is an object of contracts.
 type objectAccess struct {
 	Access
 	object *Object
@@ -131,7 +131,7 @@ func contractRefusal(format string, args ...any) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonContract, format, args...)
 }
 
-// checkJoinOnly refuses statements that use a join_only object for more than a join.
+// checkJoinOnly refuses statements that do more with a join_only object than join it.
 func (p *Policy) checkJoinOnly(objects []objectAccess) *sqlstate.Error {
 	others := slices.ContainsFunc(objects, func(t objectAccess) bool { return !t.object.JoinOnly })
 	for _, t := range objects {
@@ -165,7 +165,7 @@ func (p *Policy) selectableObjects() []string {
 	return slices.Compact(out)
 }
 
-// describe returns the name of the accessed object, for texts.
+// describe returns the name of the accessed object, for messages.
 func (t objectAccess) describe() string {
 	name := t.object.Name
 	if len(t.Through) > 0 {
@@ -174,7 +174,7 @@ func (t objectAccess) describe() string {
 	return name
 }
 
-// actionText returns the verb for the access in a text, such as "read" or "write".
+// actionText returns the verb for the access in messages, such as "read" or "write".
 func (t objectAccess) actionText() string {
 	switch t.Source {
 	case SourceMetadata:

@@ -25,7 +25,7 @@ func (c *Contract) judge(s Statement, accesses []objectAccess, values map[string
 		d.AllowedText = terms.describe(c)
 	}
 	var objects []objectAccess
-	only := true // the statement reads nothing but join_only objects
+	only := true // the statement reads only join_only objects
 	for _, t := range accesses {
 		if c.governs(t.object.Name) {
 			objects = append(objects, t)
@@ -55,8 +55,8 @@ func (c *Contract) title(d ContractDecision) string {
 	return fmt.Sprintf("contract %s, %s %s", c.Name, c.By, d.Value)
 }
 
-// checkTerms returns a refusal unless the statement meets the terms of a contract. joinOnly: the statement reads only
-// objects that may only be joined.
+// checkTerms returns a refusal unless the statement meets the terms of a contract. joinOnly tells that the statement
+// reads only join_only objects.
 func (c *Contract) checkTerms(terms *Terms, d ContractDecision, s Statement, objects []objectAccess, joinOnly bool,
 	values map[string]string) *sqlstate.Error {
 	firstAccess := objects[0]
@@ -146,7 +146,7 @@ func (c *Contract) checkRequires(terms *Terms, d ContractDecision, values map[st
 	return nil
 }
 
-// checkVessels refuses a statement that reads two vessels which the contract declares exclusive.
+// checkVessels refuses a statement that reads from two vessels of the same exclusive group.
 func (c *Contract) checkVessels(d ContractDecision, objects []objectAccess) *sqlstate.Error {
 	for _, group := range c.ExclusiveVessels {
 		var seen *objectAccess
@@ -174,7 +174,7 @@ func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []obj
 			WithHint("What may be retrieved is planned first (attribute %s), and this session has no plan now.", attribute)
 	}
 	plan := strings.Split(value, ",")
-	// a text value never has the form of a list, so the form decides
+	// a plan that is a text never has the form of an array literal, so the form tells lists from texts
 	if elements, list := predicate.ParseArray(value); list {
 		plan = nil
 		for _, e := range elements {
@@ -198,7 +198,8 @@ func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []obj
 	return nil
 }
 
-// checkRowLimit refuses a statement unless it returns at most the permitted number of rows of one table, unchanged.
+// checkRowLimit refuses a statement unless it is a plain SELECT from tables, without views, whose LIMIT is at most the
+// permitted number of rows.
 func (c *Contract) checkRowLimit(d ContractDecision, rows int64, s Statement, objects []objectAccess) *sqlstate.Error {
 	isThroughView := slices.ContainsFunc(objects, func(t objectAccess) bool { return len(t.Through) > 0 })
 	if s.PlainSelect && !isThroughView && s.Limit >= 0 && s.Limit <= rows {

@@ -7,10 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// JudgeRecorded is [Policy.Judge] for an audit record, which has the accesses of a statement but not its form. values
-// are the recorded attributes; missing names those without a value. The result refused is set if the contracts refuse
-// every statement with these accesses. The result unsure says why the contracts may refuse the statement, depending on
-// its form. If both are empty, the contracts refuse none.
+// JudgeRecorded does what [Policy.Judge] does, for an audit record, which has the accesses of a statement but not its
+// form. values has the recorded attributes, and missing names those without a value. The result refused is set if the
+// contracts refuse every statement with these accesses. The result unsure says why the contracts may refuse the
+// statement, depending on its form. If both are empty, the contracts allow every such statement.
 func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []string) (refusal *sqlstate.Error,
 	unsure string) {
 	if !p.HasContracts() {
@@ -31,8 +31,8 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 			unsure = "contract " + c.Name + " asks for " + name + ", of which the record has no value"
 			continue
 		}
-		// In the best case the accesses are those of several plain, named statements with one access each and few rows.
-		// They are joined where the contracts require it.
+		// In the best case, the accesses belong to several plain, named statements that read one object each and return few
+		// rows. The statements join objects where the contracts require joins.
 		for _, t := range objects {
 			if t.object.JoinOnly {
 				continue
@@ -64,8 +64,8 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 	return nil, ""
 }
 
-// unknownAttribute returns an attribute that the contract needs to judge these objects and whose value is not recorded;
-// "": there is none.
+// unknownAttribute returns an attribute that the contract needs for its decision about these objects, but whose value
+// was not recorded; "": there is none.
 func (c *Contract) unknownAttribute(objects []objectAccess, values map[string]string, missing []string) string {
 	if !slices.ContainsFunc(objects, func(t objectAccess) bool { return c.governs(t.object.Name) }) {
 		return ""

@@ -6,11 +6,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// keyGraph knows the partitions, inheritance children, unique keys and foreign keys of the database, and how they
-// depend on each other. A partition may have keys of its own, and foreign keys may refer to a partition by its name.
+// keyGraph finds the partitions, inheritance children, unique keys and foreign keys of tables, and how they depend on
+// each other. A partition may have keys of its own, and foreign keys may refer to a partition directly.
 type keyGraph struct{ snap *catalog.Snapshot }
 
-// withParts returns a table and all its partitions and children, to any depth.
+// withParts returns a table and all its partitions and inheritance children, at any depth.
 func (c *keyGraph) withParts(r *catalog.Relation) []*catalog.Relation {
 	out := []*catalog.Relation{r}
 	for i := 0; i < len(out); i++ {
@@ -26,8 +26,8 @@ func (c *keyGraph) withParts(r *catalog.Relation) []*catalog.Relation {
 	return out
 }
 
-// partitionedParents returns the tables that have a table as their partition, to any depth. A foreign key to one of
-// them may refer to a row of the partition.
+// partitionedParents returns the tables of which a table is a partition, at any depth. A foreign key to one of them may
+// refer to a row in the partition.
 func (c *keyGraph) partitionedParents(r *catalog.Relation) []*catalog.Relation {
 	var out []*catalog.Relation
 	for partition := r; partition != nil && partition.IsPartition && len(partition.Parents) > 0; {
@@ -40,7 +40,7 @@ func (c *keyGraph) partitionedParents(r *catalog.Relation) []*catalog.Relation {
 	return out
 }
 
-// withSources adds to the named columns the columns from which the generated ones among them are computed.
+// withSources adds to the named columns those from which their generated columns are computed.
 func withSources(r *catalog.Relation, names []string) []string {
 	out := slices.Clone(names)
 	for _, name := range names {
@@ -62,8 +62,8 @@ func withComputed(r *catalog.Relation, names []string) []string {
 	return out
 }
 
-// uniqueKeys returns the unique keys of a table and its partitions. The sources of a generated column in a key count as
-// columns of the key.
+// uniqueKeys returns the unique keys of a table and its partitions. If a key contains a generated column, the columns
+// from which it is computed count as columns of the key.
 func (c *keyGraph) uniqueKeys(r *catalog.Relation) []catalog.Key {
 	var out []catalog.Key
 	for _, partition := range c.withParts(r) {
@@ -88,7 +88,7 @@ func (c *keyGraph) partForeignKeys(r *catalog.Relation) []referringKey {
 	return out
 }
 
-// referringKey is a foreign key with the table whose rows refer by it.
+// referringKey is a foreign key, with the table that has it.
 type referringKey struct {
 	table *catalog.Relation
 	key   catalog.ForeignKey
@@ -99,15 +99,16 @@ func sameForeignKey(a, b catalog.ForeignKey) bool {
 	return a.Target == b.Target && slices.Equal(a.Columns, b.Columns) && slices.Equal(a.TargetColumns, b.TargetColumns)
 }
 
-// isInheritedKey tells whether a partition has a foreign key because its parent table has it.
+// isInheritedKey tells whether a partition has a foreign key only because its parent table has the key.
 func (c *keyGraph) isInheritedKey(r *catalog.Relation, key catalog.ForeignKey) bool {
 	return slices.ContainsFunc(c.partitionedParents(r), func(parent *catalog.Relation) bool {
 		return slices.ContainsFunc(parent.ForeignKeys, func(k catalog.ForeignKey) bool { return sameForeignKey(k, key) })
 	})
 }
 
-// referringKeys returns the foreign keys that refer to the given columns of a table or its partitions. The referring
-// rows depend on a row whose columns change. Without columns, it is for a row that is deleted.
+// referringKeys returns the foreign keys that refer to the given columns of a table or its partitions. Rows with these
+// foreign keys depend on a row whose columns change. If keys is nil, the row is deleted, and all foreign keys to the
+// table count.
 func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referringKey {
 	var out []referringKey
 	targets := append(c.withParts(r), c.partitionedParents(r)...)
@@ -124,8 +125,8 @@ func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referring
 	return out
 }
 
-// keyAction returns what a foreign key does to the referring rows if the columns keys of the referred row change. It
-// also returns which columns of the referring rows it sets. keys is nil if the referred row is deleted.
+// keyAction returns what a foreign key does to the referring rows when the columns keys of the referenced row change.
+// changedColumns are the columns of the referring rows that it sets. keys is nil if the referenced row is deleted.
 func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (action catalog.Action, changedColumns []string) {
 	action, changedColumns = key.OnUpdate, key.Columns
 	if keys == nil {

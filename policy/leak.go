@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// writeLeaks finds what an INSERT, UPDATE or DELETE would tell an agent about hidden rows and columns. It may tell by
-// its failure, or by the text of its error.
+// writeLeaks finds what an agent's INSERT, UPDATE or DELETE would tell the agent about hidden rows and columns. The
+// write may tell it by failing, or by the text of its error.
 type writeLeaks struct {
 	*resolver
 	rules   *ruleCompiler
@@ -16,12 +16,12 @@ type writeLeaks struct {
 	indexes indexComparisons
 }
 
-// isColumnShown tells whether agents that may write a table see a column of it unchanged.
+// isColumnShown tells whether agents see a column of a table unchanged when they may write the table.
 func (c *writeLeaks) isColumnShown(t *policyTable, name string) bool {
 	return t.decl.isPlainColumn(name) && c.isColumnAllowed(t.relation.Name, name)
 }
 
-// isColumnAllowed tells whether every contract that lets agents write a table also lets them read the column.
+// isColumnAllowed tells whether every contract that allows agents to write a table also allows them to read the column.
 func (c *writeLeaks) isColumnAllowed(table catalog.Name, column string) bool {
 	object := ""
 	for _, o := range c.doc.objects {
@@ -45,7 +45,7 @@ func (c *writeLeaks) isColumnAllowed(table catalog.Name, column string) bool {
 	return true
 }
 
-// whyHidden says in words which column is hidden from agents, and why.
+// whyHidden names a hidden column and says why agents do not see it, for messages.
 func (t *policyTable) whyHidden(name string) string {
 	if t.decl.isPlainColumn(name) {
 		return name + ", which a contract leaves out"
@@ -53,7 +53,7 @@ func (t *policyTable) whyHidden(name string) string {
 	return name + ", which is hidden or masked"
 }
 
-// attributeColumns returns the columns that equal an attribute of the session in every visible row.
+// attributeColumns returns the columns that equal an attribute of the session in every row which the session sees.
 func attributeColumns(rows predicate.Node) []string {
 	var out []string
 	for _, part := range predicate.Conjuncts(rows) {

@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// whyUnwritable says why agents cannot write a column, and what the DBA can do; "": they can. isKnown is true for a
-// reason that every version knows. Then the policy must not name the column. Otherwise the column is withheld with a
-// warning.
+// whyUnwritable says why agents cannot write a column, and what the DBA can do; "": they can. If isKnown is true, all
+// versions of pgconsent find this reason, so naming the column in the policy is an error. Otherwise the column is
+// withheld with a warning.
 func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *catalog.Column) (reason, label string,
 	isKnown bool) {
 	if column.Generated || column.Identity == "always" {

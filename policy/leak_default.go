@@ -7,14 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// uniqueFunctions are functions of PostgreSQL whose results differ for any two rows. random() is none: it may have few
-// values, or be truncated.
+// uniqueFunctions are functions of PostgreSQL that never return the same value twice. random() is not among them: its
+// results may be truncated or rounded to few values.
 var uniqueFunctions = []string{"nextval", "gen_random_uuid", "uuidv4", "uuidv7"}
 
-// hasUniqueDefault tells whether a column's default gives each row a value of its own. A sequence, a random UUID and
-// the full clock do. So do, by assumption, functions of the owner and of extensions (decision 0007). A constant can be
-// equal in other rows. So can the result of another function of PostgreSQL that uses the clock, random numbers or the
-// session.
+// hasUniqueDefault tells whether a column's default gives each row another value. A sequence, a random UUID and the
+// time in microseconds do. Functions of the owner and of extensions are assumed to do so (decision 0007). A constant
+// may be equal in other rows. So may the result of another function of PostgreSQL that depends on the time, random
+// numbers or the session.
 func hasUniqueDefault(column *catalog.Column) bool {
 	source, err := sqltext.Scan(column.Default)
 	if err != nil {
@@ -27,7 +27,8 @@ func hasUniqueDefault(column *catalog.Column) bool {
 		}
 		switch {
 		case i > 2 && text(source.Tokens[i-2]) == ".":
-			if i < 4 || text(source.Tokens[i-4]) != "::" { // after :: the parenthesis belongs to a type, not to a function call
+			// a parenthesis after :: belongs to the name of a type, and not to a function call
+			if i < 4 || text(source.Tokens[i-4]) != "::" {
 				return true
 			}
 		case slices.Contains(uniqueFunctions, text(source.Tokens[i-1])):
@@ -38,7 +39,7 @@ func hasUniqueDefault(column *catalog.Column) bool {
 		slices.Contains(clockDefaults, column.Default)
 }
 
-// clockDefaults are the default expressions that return the clock with microseconds, in PostgreSQL's spelling.
+// clockDefaults are the default expressions that return the time in microseconds, as PostgreSQL writes them.
 var clockDefaults = []string{"now()", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "transaction_timestamp()",
 	"statement_timestamp()", "clock_timestamp()",
 	"(now() AT TIME ZONE 'utc'::text)", "(now() AT TIME ZONE 'UTC'::text)",

@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// warnFollowers warns of rows that are deleted or changed along with a row that agents write, through rows that agents
-// do not see. From the rows that change, agents learn that hidden rows exist between, and to which rows these refer.
-// keys are the columns of the written row that may change; nil means that the row is deleted.
+// warnFollowers warns if ON DELETE or ON UPDATE deletes or changes visible rows along with a row that agents write,
+// through hidden rows in between. From the visible rows, agents learn that the hidden rows exist, and to which rows
+// they refer. keys are the columns of the written row that may change; nil means that the row is deleted.
 func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []string) {
 	w := &cascadeWalk{referrerLeaks: c, decl: decl, table: t, keys: keys,
 		seen: map[string]bool{}, warnedTables: map[catalog.Name]bool{}, warnedColumns: map[string]bool{}}
@@ -26,15 +26,17 @@ func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []st
 	}
 }
 
-// cascadedTable is a table whose rows are deleted or changed along with a written row.
+// cascadedTable is a table whose rows PostgreSQL deletes or changes along with a written row.
 type cascadedTable struct {
 	relation *catalog.Relation
 	keys     []string // the columns that change in its rows; nil: the rows are deleted
-	// the first foreign key on the way whose rows agents do not see; nil: they see all rows on the way
+	// the first foreign key on the way from the written row whose referring rows may be hidden; nil: agents see all rows
+	// on the way
 	hiddenKey *referringKey
 }
 
-// cascadeWalk walks from a written row along foreign keys to the rows that follow it, breadth first.
+// cascadeWalk follows foreign keys from a written row to the rows that are deleted or changed along with it, breadth
+// first.
 type cascadeWalk struct {
 	*referrerLeaks
 	decl          *writeDecl
@@ -64,7 +66,7 @@ func (w *cascadeWalk) warn(hint, disclosure string) {
 	w.warnings, w.disclosures = append(w.warnings, warning), append(w.disclosures, warning)
 }
 
-// visitFollower visits the rows that refer by one foreign key to a row that is deleted or changed.
+// visitFollower continues the walk with the rows that refer by one foreign key to a deleted or changed row.
 func (w *cascadeWalk) visitFollower(cascaded cascadedTable, referrer referringKey) {
 	action, changedColumns := w.graph.keyAction(referrer.key, cascaded.keys)
 	switch {
@@ -102,8 +104,8 @@ func (w *cascadeWalk) visitFollower(cascaded cascadedTable, referrer referringKe
 	}
 }
 
-// warnShownKeys warns of hidden columns of a foreign key whose referring rows agents see. ON DELETE and ON UPDATE
-// delete or change those rows, and agents see from that what the hidden columns hold.
+// warnShownKeys warns of hidden columns of a foreign key whose referring rows agents see. When ON DELETE or ON UPDATE
+// deletes or changes some of these rows, agents learn which values the hidden columns have.
 func (w *cascadeWalk) warnShownKeys(referrer referringKey, visibleTables []*policyTable, changedColumns []string) {
 	for _, t := range visibleTables {
 		name := w.shownKeyColumn(t, referrer.key, changedColumns)
@@ -112,7 +114,8 @@ func (w *cascadeWalk) warnShownKeys(referrer referringKey, visibleTables []*poli
 		}
 		w.warnedColumns[referrer.table.Name.String()+"."+name] = true
 		advice := "show agents the column"
-		if changedColumns == nil { // in a row that is not deleted, the column shows otherwise: by its change
+		// with SET NULL the row remains, and agents do not learn the column's value from its disappearance
+		if changedColumns == nil {
 			advice += ", or SET NULL"
 		}
 		w.warn(advice+", or say accept: ["+acceptReferences+"]",
@@ -120,9 +123,9 @@ func (w *cascadeWalk) warnShownKeys(referrer referringKey, visibleTables []*poli
 	}
 }
 
-// shownKeyColumn returns a hidden column of a foreign key whose value agents can tell from what happens to the row. The
-// row is deleted, or columns change that agents see or that decide whether the row is visible. changedColumns are the
-// columns that are set; nil means that the row is deleted. "": agents see nothing.
+// shownKeyColumn returns a hidden column of a foreign key whose value agents learn from what happens to the row; "":
+// there is none. They learn it if the row is deleted, or if columns change that agents see or that decide whether they
+// see the row. changedColumns are the columns that change; nil means that the row is deleted.
 func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, changedColumns []string) string {
 	name := c.hiddenReferringColumn(t, key)
 	if name == "" || changedColumns == nil {
@@ -156,7 +159,7 @@ func (c *referrerLeaks) tablesShowing(r *catalog.Relation) []*policyTable {
 	return out
 }
 
-// areReferrersVisible tells whether everybody who sees a row also sees the rows that refer to it by a foreign key.
+// areReferrersVisible tells whether an agent that sees a row always sees all rows that refer to it by a foreign key.
 func (c *referrerLeaks) areReferrersVisible(target *catalog.Relation, referrer referringKey) bool {
 	visibleTables := c.tablesShowing(referrer.table)
 	return !slices.ContainsFunc(c.tablesShowing(target), func(t *policyTable) bool {
@@ -173,7 +176,7 @@ func (c *referrerLeaks) areReferrersVisible(target *catalog.Relation, referrer r
 	})
 }
 
-// isTargetVisible tells whether everybody who sees a row also sees the row to which its foreign key refers.
+// isTargetVisible tells whether an agent that sees a row always sees the row to which its foreign key refers.
 func (c *referrerLeaks) isTargetVisible(target *catalog.Relation, referrer referringKey) bool {
 	targetTables := c.tablesShowing(target)
 	return !slices.ContainsFunc(c.tablesShowing(referrer.table), func(referringTable *policyTable) bool {
@@ -196,14 +199,14 @@ func (c *referrerLeaks) isTargetVisible(target *catalog.Relation, referrer refer
 	})
 }
 
-// ruleHasPart tells whether a condition is part of a table's rule.
+// ruleHasPart tells whether a condition is one of the conditions that must hold by a table's rule.
 func ruleHasPart(t *policyTable, part predicate.Node) bool {
 	return part != nil && slices.ContainsFunc(predicate.Conjuncts(t.rows),
 		func(n predicate.Node) bool { return reflect.DeepEqual(n, part) })
 }
 
-// leadsTo tells whether a visible block requires the row to which a foreign key refers. With only, the block must not
-// accept another row.
+// leadsTo tells whether a visible block requires the row to which a foreign key refers to be visible. If only is true,
+// no other row may fulfil the block.
 func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only bool) bool {
 	if n.Relation.Name != t.relation.Name {
 		return false
@@ -220,9 +223,9 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 			MorePairs: n.MorePairs}.LeadsToAtMostOne()
 }
 
-// partThroughKey translates a part of the rule of a row into a condition on the row to which a foreign key refers. This
-// is possible if the part reads only columns of the key, and equal values of them are identical. Otherwise the result
-// is nil.
+// partThroughKey converts a condition on a row to a condition on the row to which its foreign key refers. This is
+// possible if the condition reads only columns of the key whose equal values are identical. Otherwise the result is
+// nil.
 func partThroughKey(part predicate.Node, referrer referringKey, target *catalog.Relation) predicate.Node {
 	columns, isKnown := predicate.RowColumns(part)
 	if !isKnown || len(columns) == 0 || !readsOnlyNamedColumns(part, nil) {

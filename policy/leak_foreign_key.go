@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// whyUncheckable says why new values of a foreign key cannot be confined to visible rows; "": they can.
+// whyUncheckable says why pgconsent cannot restrict new values of a foreign key to visible rows; "": it can.
 func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, source *catalog.Relation) string {
 	target := c.tables[key.Target]
 	if target == nil {
@@ -15,7 +15,7 @@ func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, source *catalog.Rela
 			", which the policy does not list, and a failure would tell which rows exist"
 	}
 	if _, isOpen := target.rows.(predicate.Open); isOpen {
-		return "" // the target table hides no row, so that agents can see each row themselves
+		return "" // the rule of the target table hides no row, so agents can see each row anyway
 	}
 	for i, name := range key.Columns {
 		a, b := source.Column(name), target.relation.Column(key.TargetColumns[i])
@@ -26,8 +26,8 @@ func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, source *catalog.Rela
 	return ""
 }
 
-// whyGuessable says why a foreign key would tell agents a hidden value. It refers to a column that agents do not see,
-// and the refusal of a row tells them whether they guessed its value. "": it would not.
+// whyGuessable says why agents could guess a hidden value by a foreign key. The key refers to a column that agents do
+// not see, so a refused row tells them that no row has the value. "": they could not.
 func (c *writeLeaks) whyGuessable(key catalog.ForeignKey) string {
 	target := c.tables[key.Target]
 	constants := constantColumns(target.rows)

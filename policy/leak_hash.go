@@ -6,11 +6,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Agents cannot test guesses of a hashed value, because they do not have the key. If PostgreSQL hashed a value that
-// they choose, they would not need the key. So agents may not write a value that reaches a hashed column.
+// Agents cannot test guesses of a hashed value, because they do not have the key of the hash. But if they could write a
+// value and see its hash, they could test guesses without the key. So agents may not write a value that reaches a
+// hashed column.
 
-// hashedColumn returns a hashed column that receives the value which agents write into a column. It is the column
-// itself, a column computed from it, or, on UPDATE, a column that a foreign key changes along. "": there is none.
+// hashedColumn returns a hashed column that gets the value which agents write into a column; "": there is none. It is
+// the column itself, a column computed from it, or, on UPDATE, a column to which ON UPDATE CASCADE passes the value.
 func (c *writeLeaks) hashedColumn(r *catalog.Relation, column string, update bool, seen map[string]bool) string {
 	if seen[r.Name.String()+" "+column] {
 		return ""
@@ -48,9 +49,9 @@ func (c *writeLeaks) whyHashed(r *catalog.Relation, column string, update bool) 
 	return hash + " gets what is written there and comes out as a hash, to which agents could hold the other hashes"
 }
 
-// whyStampHashed says why agents may not insert rows: a stamp may have a value of the agent's choice, and a hashed
-// column receives it. A stamp from the credential has no such value, nor does a stamp from a setting, whose values the
-// policy permits. "": they may insert.
+// whyStampHashed says why agents may not insert rows: a stamp may let through a value of the agent's choice, and a
+// hashed column gets that value. Stamps from the credential, or from a setting with permitted values, let no such value
+// through. "": they may insert.
 func (c *writeLeaks) whyStampHashed(decl *writeDecl, t *policyTable) string {
 	for _, s := range decl.stamps {
 		if s.unless != nil && t.decl.isPlainColumn(s.column) {

@@ -8,10 +8,10 @@ import (
 )
 
 // whyComparedWithHidden says why agents may not set a column: an index compares its value with hidden rows, and the
-// comparison can fail. The index's other columns matter, too: they decide with which rows it compares. "": they may.
+// comparison can fail. All columns of the index count, because they decide with which rows it compares. "": they may.
 func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string {
 	if _, isOpen := t.rows.(predicate.Open); isOpen {
-		return "" // all rows are visible; whyUpdateTells handles hidden columns
+		return "" // agents see all rows; whyUpdateTells handles hidden columns
 	}
 	for _, trial := range c.indexes.fallibleIndexKeys(t.relation) {
 		if slices.Contains(trial.columns, column) {
@@ -22,8 +22,8 @@ func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string
 	return ""
 }
 
-// whyPresetCompared says why agents may not insert rows. A fallible index compares a value that they do not send, such
-// as a stamp, a default or an expression, with hidden rows. "": they may.
+// whyPresetCompared says why agents may not insert rows: an index compares a value that agents do not send, such as a
+// stamp or a default, with hidden rows, and the comparison can fail. "": they may.
 func (c *writeLeaks) whyPresetCompared(decl *writeDecl, t *policyTable) string {
 	if _, isOpen := t.rows.(predicate.Open); isOpen {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// hiddenPartialColumn returns a hidden column that decides which rows a partial unique key covers: a collision would
-// tell its value. A column that has the same value in all visible rows tells nothing.
+// hiddenPartialColumn returns a hidden column that decides which rows a partial unique key covers; "": there is none. A
+// collision would tell agents the column's value. A column with the same value in all visible rows does not count.
 func (c *writeLeaks) hiddenPartialColumn(t *policyTable, key catalog.Key) string {
 	if key.Where == "" {
 		return ""
@@ -24,8 +24,9 @@ func (c *writeLeaks) hiddenPartialColumn(t *policyTable, key catalog.Key) string
 	return key.WhereColumns[i]
 }
 
-// hiddenKeyColumn returns a hidden column of a unique key, if a new row may collide in the key with a visible row. Such
-// a collision would tell the column's value, since the value of the new row is known: a default, a stamp or NULL.
+// hiddenKeyColumn returns a hidden column of a unique key if a new row may collide in the key with a visible row. Such
+// a collision would tell the column's value in the visible row, since agents know the value in the new row: a default,
+// a stamp or NULL.
 func (c *writeLeaks) hiddenKeyColumn(decl *writeDecl, t *policyTable, key catalog.Key, sendable []string) string {
 	if slices.ContainsFunc(key.Columns, func(name string) bool {
 		return preventsCollision(decl, key, t.relation.Column(name), sendable)
@@ -35,7 +36,7 @@ func (c *writeLeaks) hiddenKeyColumn(decl *writeDecl, t *policyTable, key catalo
 	constants := constantColumns(t.rows)
 	i := slices.IndexFunc(key.Columns, func(name string) bool {
 		column := t.relation.Column(name)
-		// a partial key's condition is treated by hiddenPartialColumn
+		// hiddenPartialColumn handles the predicate of a partial key
 		return !c.isColumnShown(t, name) && !slices.Contains(constants, name) && !slices.Contains(key.WhereColumns, name) &&
 			(column == nil || !column.Generated) // the sources of a generated column are columns of the key, too
 	})
@@ -45,8 +46,8 @@ func (c *writeLeaks) hiddenKeyColumn(decl *writeDecl, t *policyTable, key catalo
 	return key.Columns[i]
 }
 
-// preventsCollision tells whether a column's value keeps a new row from any collision in a key, although the agent does
-// not choose it.
+// preventsCollision tells whether a column's value prevents any collision of a new row in a key, although agents do not
+// choose the value.
 func preventsCollision(decl *writeDecl, key catalog.Key, column *catalog.Column, sendable []string) bool {
 	switch {
 	case column == nil, column.Generated, slices.Contains(sendable, column.Name), slices.ContainsFunc(decl.stamps,
@@ -60,8 +61,8 @@ func preventsCollision(decl *writeDecl, key catalog.Key, column *catalog.Column,
 	return slices.Contains(key.EqualColumns, column.Name) && hasUniqueDefault(column)
 }
 
-// mayCollideUnsent tells whether new rows may collide in a key of which agents send no column. They may if each column
-// has a stamp, a default that other rows share, or a NULL that counts as equal.
+// mayCollideUnsent tells whether new rows may collide in a key although agents send no column of it. They may if each
+// column of the key has a stamp, a default that other rows share, or a NULL that counts as equal.
 func mayCollideUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []string) bool {
 	fixed := func(name string) bool {
 		column := r.Column(name)
@@ -78,7 +79,7 @@ func mayCollideUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, sen
 		}
 		return !hasUniqueDefault(column)
 	}
-	// A partial index does not cover the new row: WHERE active, and the default of active is false.
+	// A partial index on WHERE active does not contain the new row if active is false by default.
 	if column := r.Column(key.Where); column != nil && column.Default == "false" && !slices.Contains(sendable, key.Where) &&
 		!slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == key.Where }) {
 		return false
@@ -86,9 +87,9 @@ func mayCollideUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, sen
 	return len(key.Columns) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !fixed(name) })
 }
 
-// collidesWithVisibleRow tells whether a row with which a new row collides is certainly visible. This holds if the rule
-// reads only columns of the key. It then gives the same answer for both rows, and PostgreSQL would have refused an
-// invisible new row before it looked at its key.
+// collidesWithVisibleRow tells whether a new row can collide in a key only with rows that the agent sees. This holds if
+// the table's rule reads only columns of the key. Then the rule has the same result for both rows, and PostgreSQL
+// refuses an invisible new row before it checks the key.
 func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node, r *catalog.Relation) bool {
 	for _, part := range predicate.Conjuncts(rows) {
 		comparison := predicate.Own{}
@@ -115,9 +116,9 @@ func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node,
 	return true
 }
 
-// dependsOnKeyOnly tells whether a part of a rule gives the same answer for two rows with equal keys. It does if it
-// reads only columns that are then identical. A stamped column does not count, since the rule's condition on it does
-// not apply to new rows.
+// dependsOnKeyOnly tells whether a part of a rule has the same result for two rows with equal keys. It has if the part
+// reads only columns of the key whose equal values are identical. Stamped columns do not count, since the rule's
+// condition on them does not apply to new rows.
 func (d *writeDecl) dependsOnKeyOnly(key catalog.Key, part predicate.Node, r *catalog.Relation) bool {
 	columns, isKnown := predicate.RowColumns(part)
 	return isKnown && len(columns) > 0 && readsOnlyNamedColumns(part, r) &&
@@ -127,9 +128,10 @@ func (d *writeDecl) dependsOnKeyOnly(key catalog.Key, part predicate.Node, r *ca
 		})
 }
 
-// readsOnlyNamedColumns tells whether a part of a rule depends only on the columns that it names. With r, it must also
-// not depend on whether a row of r exists. Links from a key that is free lead nowhere, and links from the same key of a
-// hidden row may lead to subjects who have not consented. r is nil for a row that exists.
+// readsOnlyNamedColumns tells whether a part of a rule depends only on the columns that it names. For a row of r that
+// does not exist yet, a consent may depend on more. Links from the row's new key lead to no subjects, which may be
+// enough; links from the same key of a hidden row may lead to subjects who do not consent. r is nil for a row that
+// exists.
 func readsOnlyNamedColumns(n predicate.Node, r *catalog.Relation) bool {
 	all := func(parts []predicate.Node) bool {
 		return !slices.ContainsFunc(parts, func(part predicate.Node) bool { return !readsOnlyNamedColumns(part, r) })

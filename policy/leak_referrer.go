@@ -18,9 +18,9 @@ type referrerLeaks struct {
 	indexes indexComparisons
 }
 
-// checkReferrers withholds a change of a row if hidden rows may depend on the row, because a failure would tell about
-// them. keys are the columns that may change; nil means that the row is deleted. isVisible is false if the row itself
-// follows a hidden row. The result is false if the change is withheld.
+// checkReferrers withholds a change of a row if hidden rows may refer to it, because a failure would tell that they
+// exist. keys are the columns that may change; nil means that the row is deleted. isVisible is false if the row itself
+// changes only because a hidden row does. The result is false if the change is withheld.
 func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, keys []string, isVisible bool,
 	seen map[string]bool) bool {
 	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strconv.FormatBool(isVisible) +
@@ -36,7 +36,7 @@ func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, key
 	return isComparable
 }
 
-// checkReferrer checks one foreign key by which rows may depend on the row.
+// checkReferrer does what checkReferrers does, for a single foreign key that refers to the row.
 func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, referrer referringKey, keys []string,
 	isVisible bool,
 	seen map[string]bool) bool {
@@ -56,7 +56,7 @@ func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, refe
 			break
 		}
 		reason, isRecheck = c.whyFollowingFails(source, key, changedColumns, false)
-		// the foreign key has ON UPDATE CASCADE already, so that cannot be the advice
+		// the foreign key already has ON UPDATE CASCADE, so the advice must be another
 		advice = "take the columns that others refer to out of write"
 	case catalog.SetNull:
 		if slices.ContainsFunc(changedColumns, func(name string) bool {
@@ -100,7 +100,8 @@ func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, refe
 	return !isRecheck && !visible
 }
 
-// areAllReferrersVisible tells whether everybody who sees the target of a foreign key sees all rows that refer to it.
+// areAllReferrersVisible tells whether an agent that sees the target of a foreign key always sees all rows that refer
+// to it.
 func (c *referrerLeaks) areAllReferrersVisible(source *catalog.Relation, key catalog.ForeignKey) bool {
 	t := c.tables[source.Name]
 	if t == nil {
@@ -117,9 +118,9 @@ func (c *referrerLeaks) areAllReferrersVisible(source *catalog.Relation, key cat
 	return false
 }
 
-// whyFollowingFails says what may fail when the foreign key of a row changes along with the row to which it refers. The
-// key's columns become NULL, or get the new key. "": nothing can fail. isRecheck is true for what any UPDATE of the row
-// may cause.
+// whyFollowingFails says what may fail when ON UPDATE or ON DELETE changes the foreign key of a referring row: to NULL
+// if null is true, and otherwise to the new key; "": nothing can fail. isRecheck is true if any UPDATE of the referring
+// row could fail for this reason.
 func (c *referrerLeaks) whyFollowingFails(source *catalog.Relation, key catalog.ForeignKey, changedColumns []string,
 	null bool) (reason string, isRecheck bool) {
 	if null && key.MatchFull && slices.ContainsFunc(key.Columns,
@@ -143,7 +144,8 @@ func (c *referrerLeaks) whyFollowingFails(source *catalog.Relation, key catalog.
 	return "", false
 }
 
-// whyRecheckFails looks for checks that read changed columns, or that any UPDATE evaluates again.
+// whyRecheckFails finds checks and computations that read changed columns, or that PostgreSQL may evaluate in any
+// UPDATE.
 func whyRecheckFails(partition *catalog.Relation, changedColumns []string) (reason string, isRecheck bool) {
 	switch {
 	case haveCommonElement(partition.CheckedColumns, changedColumns):
@@ -166,7 +168,7 @@ func whyRecheckFails(partition *catalog.Relation, changedColumns []string) (reas
 	return "", false
 }
 
-// whyValueFails looks for a column of the foreign key whose type may refuse the new value.
+// whyValueFails finds a column of the foreign key whose type may refuse the new value.
 func (c *referrerLeaks) whyValueFails(partition *catalog.Relation, key catalog.ForeignKey, changedColumns []string,
 	null bool) string {
 	target, _ := c.snap.Relation(key.Target)
@@ -187,7 +189,7 @@ func (c *referrerLeaks) whyValueFails(partition *catalog.Relation, key catalog.F
 	return ""
 }
 
-// whyKeyFails looks for another key of the row that contains a changed column.
+// whyKeyFails finds another key of the row that contains a changed column.
 func whyKeyFails(partition *catalog.Relation, key catalog.ForeignKey, changedColumns []string, null bool) string {
 	for _, k := range partition.UniqueKeys {
 		switch {
@@ -195,7 +197,8 @@ func whyKeyFails(partition *catalog.Relation, key catalog.ForeignKey, changedCol
 		case null && haveCommonElement(k.NullsDistinctColumns, changedColumns):
 		case !null && len(k.EqualColumns) > 0 &&
 			!slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.EqualColumns, name) }):
-			// This is a foreign key: rows that are equal in it refer to the same row, as they did before.
+			// The key contains the foreign key. Rows with equal foreign keys referred to the same row before the change, and
+			// still do.
 		default:
 			return "what changes is part of the key " + k.Name
 		}
@@ -211,15 +214,15 @@ func whyKeyFails(partition *catalog.Relation, key catalog.ForeignKey, changedCol
 	return ""
 }
 
-// hidesColumns tells whether there is a column of a table that agents do not see unchanged.
+// hidesColumns tells whether a table has a column that agents do not see unchanged.
 func (c *referrerLeaks) hidesColumns(r *catalog.Relation) bool {
 	t := c.tables[r.Name]
 	return t == nil || slices.ContainsFunc(r.Columns,
 		func(column catalog.Column) bool { return !c.leaks.isColumnShown(t, column.Name) })
 }
 
-// hiddenReferringColumn returns a column of a foreign key that agents do not see and whose value is not their own
-// attribute; "": there is none.
+// hiddenReferringColumn returns a column of a foreign key that agents do not see and that does not equal an attribute
+// of their session; "": there is none.
 func (c *referrerLeaks) hiddenReferringColumn(t *policyTable, key catalog.ForeignKey) string {
 	allowedWords := attributeColumns(t.rows)
 	i := slices.IndexFunc(key.Columns, func(name string) bool {

@@ -7,19 +7,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// computedBy has the words that name what is computed when a row is written, by its kind.
+// computedBy names, for messages, what PostgreSQL computes when a row is written, by [catalog.Computation] Source.
 var computedBy = map[string]string{"index": "an index", "trigger": "a trigger's condition",
 	"column": "a generated column", "partition": "what says to which partition a row goes"}
 
-// whyUpdateTells says why an UPDATE of a column would tell what columns of the row hold that agents do not see; "": it
-// tells nothing. Something reads both, such as a check, an index, a trigger's condition, a partition's bounds or the
-// policy's own check. Whether the UPDATE fails depends on both, and the error may quote both.
+// whyUpdateTells says why an UPDATE of a column would tell agents about columns of the row that they do not see; "": it
+// would not. Something reads the column together with hidden columns, such as a check, an index, a trigger's condition,
+// a partition key or the policy's own check. Whether the UPDATE fails then depends on hidden values, and the error may
+// quote them.
 //
-// isReadTogether is true if the column itself is read. It is false for what may fail whatever an UPDATE sets, and for
-// what indexes and triggers compute. Later versions find more of these, and a policy must not stop compiling because of
-// that.
+// isReadTogether is true if the reason is a fixed one, such as a check that reads both columns. It is false for reasons
+// that apply to any UPDATE, and for computations of indexes and triggers. Later versions of pgconsent may find more of
+// these, and the policy must still compile then.
 //
-// Text search vectors count for nothing: they fail by size alone.
+// Computed text search vectors do not count: only the size of a text makes them fail.
 func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column string) (reason string,
 	isReadTogether bool) {
 	if decl.accepts(acceptValues) {
@@ -59,7 +60,7 @@ func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column stri
 	return "", false
 }
 
-// updateLeak is an UPDATE of one column of a table.
+// updateLeak examines an UPDATE of one column of a table.
 type updateLeak struct {
 	table   *policyTable
 	column  string
@@ -79,7 +80,8 @@ func (u updateLeak) hiddenColumn(columns, allowedWords []string) string {
 	return columns[i]
 }
 
-// otherHiddenColumn is hiddenColumn for columns that include the updated one, so that both are read together; else "".
+// otherHiddenColumn does the same as hiddenColumn if the updated column is among the columns, so that it is read
+// together with the hidden one. Otherwise it returns "".
 func (u updateLeak) otherHiddenColumn(columns, allowedWords []string) string {
 	if !slices.Contains(columns, u.column) {
 		return ""
@@ -87,14 +89,13 @@ func (u updateLeak) otherHiddenColumn(columns, allowedWords []string) string {
 	return u.hiddenColumn(columns, allowedWords)
 }
 
-// readTogether is the text that says what reads the updated column together with a hidden one.
+// readTogether returns the reason for a refusal: what reads the updated column together with a hidden column.
 func (u updateLeak) readTogether(label, name, failure string) string {
 	return label + " reads it together with " + u.table.whyHidden(name) + ", and whether " + failure +
 		" would tell what that is"
 }
 
-// whyTogether looks for an object of a table, or of a partition, that reads the updated column together with a hidden
-// one.
+// whyTogether finds an object of a table or partition that reads the updated column together with a hidden column.
 func (u updateLeak) whyTogether(partition *catalog.Relation) (reason string, isReadTogether bool) {
 	for _, columns := range partition.CheckedTogether {
 		if name := u.otherHiddenColumn(withSources(partition, columns), nil); name != "" {
@@ -118,7 +119,7 @@ func (u updateLeak) whyTogether(partition *catalog.Relation) (reason string, isR
 	return "", false
 }
 
-// whyAnyUpdate looks for an object that reads a hidden column in any UPDATE, whatever the UPDATE sets.
+// whyAnyUpdate finds an object that reads a hidden column in any UPDATE, whichever columns the UPDATE sets.
 func (u updateLeak) whyAnyUpdate(partition *catalog.Relation) string {
 	for _, checked := range partition.RecheckedColumns {
 		if name := u.hiddenColumn(withSources(partition, checked), u.known); name != "" {
@@ -135,8 +136,8 @@ func (u updateLeak) whyAnyUpdate(partition *catalog.Relation) string {
 	return ""
 }
 
-// whyDeleteTells says why a DELETE would tell about columns that agents do not see: the condition of a trigger reads
-// them, and may fail. "": it would tell nothing.
+// whyDeleteTells says why a DELETE would tell agents about columns that they do not see: the condition of a trigger
+// reads such columns and may fail. "": it would not.
 func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
 	allowedWords := attributeColumns(t.rows)
 	for _, partition := range c.graph.withParts(t.relation) {
@@ -152,8 +153,8 @@ func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
 	return ""
 }
 
-// whyOwnRuleTells says what the separate rule of a command tells about columns that agents do not see; "": nothing. The
-// rule decides which of the visible rows the command changes.
+// whyOwnRuleTells says what the policy's rule for a single command would tell agents about columns that they do not
+// see; "": nothing. The rule reads such columns, and decides which of the visible rows the command changes.
 func (c *writeLeaks) whyOwnRuleTells(decl *writeDecl, t *policyTable, command string) string {
 	b, allowedWords := decl.rowsOfCommand(command), attributeColumns(t.rows)
 	if b == nil {
@@ -176,8 +177,8 @@ func (c *writeLeaks) whyOwnRuleTells(decl *writeDecl, t *policyTable, command st
 }
 
 // keySharedWithHidden returns a key or foreign key that contains a column together with a hidden column. Whether rows
-// collide in the key, or find a row, tells agents about the hidden column, although only for values that they see
-// elsewhere.
+// collide in the key, or whether the foreign key finds a row, tells agents about the hidden column. They can only test
+// values that they know from elsewhere.
 func (c *writeLeaks) keySharedWithHidden(t *policyTable, column string) string {
 	allowedWords := attributeColumns(t.rows)
 	unseen := func(columns []string) bool {

@@ -8,32 +8,35 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Lifecycle says how rows of a table end. They are deleted or made anonymous when the consent of their subject has
-// ended, and single columns change after some days of a countdown. The table's rule must hide such rows beforehand, so
-// that agents never see a row disappear.
+// Lifecycle says what happens to rows of a table when the consent of their subject has ended: they are deleted or made
+// anonymous, and single columns change after some days of a countdown. The table's rule must hide the rows before that,
+// so that agents never see a row disappear.
 type Lifecycle struct {
-	Subject    string            // the column with the registry's id of the person whom a row is about
-	TimeColumn string            // the column with the time of the row; "": rows have no age
-	Anonymise  bool              // rows stay and become anonymous, as Columns says; false: rows are deleted
+	Subject    string            // the column with the id of the person whom a row is about, as in the registry
+	TimeColumn string            // the column with the time of the row; "": rows have no time, and so no age
+	Anonymise  bool              // rows stay and become anonymous by changes of Columns; false: rows are deleted
 	Columns    []LifecycleColumn // the columns that change, in the order of the table
-	// HiddenFromDay is the first full day of a countdown on which the rule hides every row; [predicate.NeverDecays]: none.
+	// HiddenFromDay is the first full day of a countdown on which the rule hides every row; [predicate.NeverDecays] if
+	// there is no such day.
 	HiddenFromDay int
 }
 
 // LifecycleColumn says how a column changes.
 type LifecycleColumn struct {
-	VisibleColumn          // Null, Hash, Truncate, Prefix or Step; Plain means that Value takes its place
-	Value         string   // the fixed value that the column gets, as text
-	LastDay       int      // the last full day of a countdown on which the column is unchanged
-	Categories    []string // the column's categories: it changes at once if a TEMPORARY subject does not list them
-	Subject       bool     // the column names the subject
+	VisibleColumn        // the mask: Null, Hash, Truncate, Prefix or Step; with Plain, the column gets Value
+	Value         string // the fixed value that the column gets, as text
+	LastDay       int    // the last full day of a countdown on which the column is unchanged
+	// the categories of the column: if a TEMPORARY subject has not consented to them, the column changes at once
+	Categories []string
+	Subject    bool // the column names the subject
 }
 
 // hidesEnded tells whether a rule hides every row of a subject whose consent has ended.
 func (l *Lifecycle) hidesEnded(n predicate.Node) bool { _, ok := l.hiddenFrom(n); return ok }
 
-// hiddenFrom returns the first full day of a countdown on which the rule hides every row. ok is false if it shows rows
-// whose consent has ended. If all conditions must hold, one that hides is enough; of alternatives, each must hide.
+// hiddenFrom returns the first full day of a countdown on which the rule hides every row. ok is false if the rule shows
+// rows of subjects whose consent has ended. In a conjunction, one condition that hides the rows is enough; in a
+// disjunction, each condition must hide them.
 func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 	switch n := n.(type) {
 	case predicate.RegistryConsent:
@@ -41,7 +44,7 @@ func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 		if n.DataTimeColumn == "" {
 			days = predicate.NeverDecays
 			if !n.CountsInGroups {
-				days = 0 // only rows of TEMPORARY and PARTNERED subjects are visible
+				days = 0 // agents see only rows of TEMPORARY and PARTNERED subjects
 			}
 		}
 		return days, n.Subjects.Subject == l.Subject && len(n.Subjects.Steps) == 0 && len(n.Subjects.ExceptCallers) == 0 &&
@@ -69,14 +72,14 @@ func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 }
 
 // columnHiddenFrom returns the first full day of a countdown on which no agent sees the column, and how agents see it
-// until then.
+// before that day.
 func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, where string) {
 	column := becomes.Name
 	rows, _ := l.hiddenFrom(t.Rows)
 	grouped := false
 	if a := t.Aggregate; a != nil && column != l.Subject {
 		d := a.Dimension(column)
-		// groups of agents already use the truncated value
+		// groups use the truncated value already, so the change does not affect them
 		isSameMask := d != nil && becomes.Mask == Truncate && d.Unit == becomes.Unit
 		grouped = d != nil && !isSameMask || a.Measure(column) != nil
 	}
@@ -93,7 +96,8 @@ func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, 
 			func(s VisibleColumn) bool { return s.Name == column })
 	}
 	day, where = rows, "shows"
-	if column == l.Subject { // without the subject, the row belongs to nobody, visible or not
+	// a row without its subject belongs to nobody, so the subject must stay as long as the row shows
+	if column == l.Subject {
 		return rows, "says whose a row is that shows"
 	}
 	if !isList {

@@ -7,25 +7,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Cascade says that rows of Table are deleted with rows of Source, which a lifecycle deletes or makes anonymous. Either
-// rows of Table were made from rows of With, or a foreign key has ON DELETE CASCADE. Foreign keys are listed only if
-// they lead to rows that were made from others.
+// Cascade says that rows of Table are deleted along with rows of Source, which the sweeper deletes or makes anonymous.
+// Either rows of Table were made from rows of Source, or a foreign key of Table has ON DELETE CASCADE. Foreign keys are
+// listed only if they lead to rows that were made from others.
 type Cascade struct {
 	Source, Table *catalog.Relation
 	Origin        *predicate.Origin   // how rows of Table are made from rows of Source; nil: Key is set
 	Key           *catalog.ForeignKey // the foreign key of Table with ON DELETE CASCADE
 }
 
-// Cascades returns which rows are deleted with which, in the order of the files.
+// Cascades returns which rows are deleted along with which other rows, in the order of the files.
 func (p *Policy) Cascades() []Cascade { return p.cascades }
 
-// HasLifecycles tells whether some table has a lifecycle, so that the sweeper has work.
+// HasLifecycles tells whether some table has a lifecycle, so that the sweeper has something to do.
 func (p *Policy) HasLifecycles() bool {
 	return slices.ContainsFunc(p.tables, func(t *Table) bool { return t.Lifecycle != nil })
 }
 
-// findCascades finds the rows that are deleted with rows that lifecycles end. It refuses to delete rows that agents may
-// still see.
+// findCascades finds the rows that are deleted along with rows whose lifecycle ends. It refuses policies by which
+// agents might still see such rows.
 func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 	var all []Cascade
 	for i, d := range p.derivations {
@@ -43,7 +43,8 @@ func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 			}
 		}
 	}
-	// Follow forwards from tables with a lifecycle, and backwards from rows that were made from others.
+	// Find the tables that deletions can reach from a table with a lifecycle, and the tables from which deletions lead to
+	// sources of other rows.
 	reachable, leads := map[catalog.Name]bool{}, map[catalog.Name]bool{}
 	for _, t := range p.tables {
 		if t.Lifecycle != nil {
@@ -81,7 +82,7 @@ func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 	return out
 }
 
-// checkErased refuses a derived block whose rows are erased with their sources while agents may still see them.
+// checkErased refuses a derived block whose rows are deleted with their sources while agents may still see the rows.
 func (c *lifecycleCompiler) checkErased(b derivedBlock, t *policyTable, origin predicate.Origin) {
 	const keep = "write on_erase: keep"
 	r := t.relation

@@ -15,7 +15,7 @@ type lifecycleCompiler struct {
 	rules   *ruleCompiler
 }
 
-// compile checks the lifecycle of a table. The table's rule and columns must be compiled before.
+// compile checks the lifecycle of a table, whose rule and columns must have been compiled before.
 func (c *lifecycleCompiler) compile(decl *lifecycleDecl, t *Table) *Lifecycle {
 	if decl == nil {
 		return nil
@@ -83,7 +83,7 @@ func (c *lifecycleCompiler) checkAge(decl *lifecycleDecl, r *catalog.Relation) b
 	return true
 }
 
-// checkHidden refuses a lifecycle of rows that agents may see after the consent has ended.
+// checkHidden refuses a lifecycle if agents may see rows of subjects whose consent has ended.
 func (c *lifecycleCompiler) checkHidden(decl *lifecycleDecl, t *Table, l *Lifecycle) bool {
 	if l.hidesEnded(t.Rows) {
 		return true
@@ -97,8 +97,8 @@ func (c *lifecycleCompiler) checkHidden(decl *lifecycleDecl, t *Table, l *Lifecy
 	return false
 }
 
-// warnCascades warns of tables whose rows ON DELETE CASCADE deletes together with rows of this table, even if agents
-// may see those rows.
+// warnCascades warns of tables whose rows ON DELETE CASCADE deletes along with rows of this table, since agents may see
+// those rows.
 func (c *lifecycleCompiler) warnCascades(decl *lifecycleDecl, r *catalog.Relation) {
 	for _, other := range c.snap.Relations() {
 		for _, key := range other.ForeignKeys {
@@ -109,7 +109,7 @@ func (c *lifecycleCompiler) warnCascades(decl *lifecycleDecl, r *catalog.Relatio
 	}
 }
 
-// checkCounts checks the columns that may count in groups in anonymous rows.
+// checkCounts checks the columns that count in groups when their row is anonymous.
 func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
 	if decl.counts == nil {
 		return
@@ -134,8 +134,8 @@ func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
 	}
 }
 
-// compileColumn compiles one column of a lifecycle. The new value must fit its type, and agents must not see the column
-// any more when it changes.
+// compileColumn compiles one column of a lifecycle. The new value must fit the column's type, and agents must not see
+// the column any more when it changes.
 func (c *lifecycleCompiler) compileColumn(d lifecycleColumnDecl, l *Lifecycle, t *Table) (LifecycleColumn, bool) {
 	r, errorsBefore := t.Relation, len(c.errs)
 	column := c.findRuleColumn(d.place, r, d.Name)
@@ -188,7 +188,7 @@ func columnIndex(r *catalog.Relation, name string) int {
 	return slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
 }
 
-// hashLength is the length of the text that takes the place of a hashed value.
+// hashLength is the length of the text that replaces a hashed value.
 const hashLength = len("anonymous-") + 32
 
 func shorterThan(sqlType string, length int) bool {

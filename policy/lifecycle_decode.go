@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// anonymousAfter is the last full day of a countdown before a row is anonymous.
+// anonymousAfter is the last full day of a countdown on which a row is not yet anonymous.
 const anonymousAfter = 89
 
 // lifecycleDecl is the section lifecycle of a table.
@@ -20,7 +20,7 @@ type lifecycleDecl struct {
 	counts                  *countsDecl
 }
 
-// countsDecl names the columns that count in groups in anonymous rows, whose subject is unknown.
+// countsDecl names the columns that count in groups even when the row is anonymous and its subject unknown.
 type countsDecl struct {
 	place
 	where   []block

@@ -10,12 +10,13 @@ import (
 
 // Limit bounds how much agents may read. Zero means no bound.
 type Limit struct {
-	RateAttribute string // the attribute by whose values the rates are counted; "": they are counted by agent
+	// the attribute for each of whose values the rates are counted; "": the rates are counted for each agent
+	RateAttribute string
 
-	// The rates per minute, for all sessions of one agent together, or of one value of RateAttribute.
+	// The rates per minute, counted for all sessions of one agent, or of one value of RateAttribute, together.
 	Statements int // executed statements
 	Rows       int // rows that were sent to agents
-	ByKey      int // keys in statements that fetch columns which exist by key only, also of keys without a row
+	ByKey      int // keys in statements that fetch columns with by_key, including keys for which there is no row
 
 	// The bounds of one statement.
 	ResultRows  int64
@@ -39,7 +40,7 @@ func (p *Policy) TransactionTimeout() time.Duration {
 	return p.smallestBound(func(l Limit) time.Duration { return l.TransactionTimeout })
 }
 
-// smallestBound returns the smallest of the limits' bounds of one kind; 0: there is none.
+// smallestBound returns the smallest bound of one kind among the limits; 0: there is none.
 func (p *Policy) smallestBound(bound func(Limit) time.Duration) time.Duration {
 	smallest := time.Duration(0)
 	for _, l := range p.limits {
@@ -136,7 +137,7 @@ func (c *compiler) compileLimits() []Limit {
 	return out
 }
 
-// describe writes all that the limit says as one text, which differs for different limits.
+// describe returns a text with everything that the limit says, so that different limits have different texts.
 func (l Limit) describe() string {
 	text := fmt.Sprintf("%q %d %d %d %d %d %d", l.RateAttribute, l.Statements, l.Rows, l.ByKey, l.ResultRows,
 		l.ResultBytes, l.Timeout)

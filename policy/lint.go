@@ -9,24 +9,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// LintContext holds facts that warnings need beyond the document and the catalog. The zero value holds none.
+// LintContext has facts besides the document and the catalog on which warnings depend. The zero value has no such
+// facts.
 type LintContext struct {
 	// the attributes of each agent's credential, by the agent's name; nil: not known
 	Agents          map[string]map[string]string
 	TokenAttributes map[string][]string   // the attributes that an agent's tokens may give, by the agent's name
 	Grants          []catalog.Grant       // the rights that agents have in the database
 	FunctionUses    []catalog.FunctionUse // the relations that functions read and write, as far as they are known
-	// tells whether pgconsent does not know an operator, so that a statement with the operator's name is refused; nil: not
-	// known
+	// tells whether pgconsent does not know an operator, so that it refuses statements with the operator's name; nil: this
+	// is not known
 	IsUnknownOperator func(*catalog.Operator) bool
 
 	Triggers []catalog.Trigger        // triggers that run with the rights of the writing role
 	Defaults []catalog.DefinerDefault // column defaults that call a SECURITY DEFINER function
 }
 
-// Lint returns warnings about a policy that compiles, in the order of the files. They are about rules that never hold,
-// redundant blocks, missing indexes, and relations that are not listed. No such fault shows a row: where a policy
-// contradicts itself, rows stay hidden. The error is that of [Compile].
+// Lint returns warnings about a policy that compiles, in the order of the files. They are about rules that no row can
+// meet, redundant blocks, missing indexes, and relations that the policy does not list. None of these mistakes shows
+// rows to agents: if a policy contradicts itself, rows stay hidden. Its error is the error of [Compile].
 func Lint(doc *Document, snap *catalog.Snapshot, context LintContext, options ...Option) ([]*Error, error) {
 	c, p, err := compileDocument(doc, snap, options)
 	if err != nil {
@@ -68,25 +69,26 @@ func (l *linter) sorted() []*Error {
 	return l.findings
 }
 
-// linter looks in a policy for what is allowed and yet unwise.
+// linter finds parts of a policy that are allowed but probably mistakes.
 type linter struct {
 	*resolver
-	rules           *ruleCompiler
-	policy          *Policy
-	context         LintContext
-	neverShows      map[catalog.Name]*neverReason // for each table the reason why no row of it ever shows; nil: some row may
-	proposedIndexes map[string]bool               // the CREATE INDEX statements that were proposed already
+	rules   *ruleCompiler
+	policy  *Policy
+	context LintContext
+	// for each table, why agents never see a row of it; nil: they may see some
+	neverShows      map[catalog.Name]*neverReason
+	proposedIndexes map[string]bool // the CREATE INDEX statements that were proposed already
 	findings        []*Error
 	reportedErrors  map[Error]bool
 }
 
-// neverReason says why a rule never holds, and where.
+// neverReason says why no row can meet a rule, and at which place of the policy.
 type neverReason struct {
 	place
 	text string
 }
 
-// warn reports each warning once.
+// warn reports a warning, unless the same warning was reported before.
 func (l *linter) warn(position place, suggestion, format string, args ...any) {
 	w := position.Errorf(suggestion, format, args...)
 	if !l.reportedErrors[*w] {
@@ -95,24 +97,25 @@ func (l *linter) warn(position place, suggestion, format string, args ...any) {
 	}
 }
 
-// recompileBlock compiles a block again. The whole policy has compiled, so its errors and warnings are known already.
+// recompileBlock compiles a block again. The whole policy has compiled, so its errors and warnings were reported
+// already.
 func (l *linter) recompileBlock(b block, row *catalog.Relation) predicate.Node {
 	errs, warnings := l.errs, l.warnings
 	defer func() { l.errs, l.warnings = errs, warnings }()
 	return l.rules.compileBlock(b, row)
 }
 
-// meaningText returns a text that is equal for blocks with the same meaning.
+// meaningText returns a text that is equal for two blocks with the same meaning.
 func (l *linter) meaningText(b block, row *catalog.Relation) string {
 	return predicate.CheckSQL(l.recompileBlock(b, row), row)
 }
 
-// whyTableHidden returns why no row of a table ever shows; nil: some may show.
+// whyTableHidden returns why agents never see a row of a table; nil: they may see some.
 func (l *linter) whyTableHidden(name catalog.Name) *neverReason {
 	if w, ok := l.neverShows[name]; ok {
 		return w
 	}
-	l.neverShows[name] = nil // the entry ends the recursion; Compile refuses rules that need each other
+	l.neverShows[name] = nil // the entry ends the recursion; Compile refuses rules that depend on each other
 	t := l.tables[name]
 	l.neverShows[name] = l.whyNever(t.decl.rows, t.relation)
 	return l.neverShows[name]

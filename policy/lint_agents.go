@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkAgents warns of agents whose attributes differ from those that the policy declares, and of rules that need a
-// value which no agent has.
+// checkAgents warns of agents whose attributes differ from those that the policy declares. It also warns of rules that
+// compare with a value which no agent has.
 func (l *linter) checkAgents() {
 	if l.context.Agents == nil {
 		return
@@ -32,7 +32,7 @@ func (l *linter) checkAgents() {
 				l.warn(a.place, "leave it out of jwt.claims.attributes",
 					"the tokens of agent %s give an attribute %s whose source is %s: it is not served with one "+
 						"that does", agent, a.Name, a.Source)
-			case claimed: // the value is known only when a token is presented
+			case claimed: // the value becomes known only when a client presents a token
 			case a.Source != sourceCredential && ok:
 				l.warn(a.place, "leave it out of the configuration",
 					"agent %s has an attribute %s whose source is %s, and is not served", agent, a.Name, a.Source)
@@ -116,7 +116,8 @@ func (l *linter) checkValue(position place, attribute, value string) {
 	l.warn(position, "", "no agent of the configuration has %s = %q", attribute, value)
 }
 
-// mayComeFromToken tells whether an agent's tokens may give the attribute, so that its values are not known beforehand.
+// mayComeFromToken tells whether an agent's tokens may provide the attribute, so that its values are not known in
+// advance.
 func (l *linter) mayComeFromToken(attribute string) bool {
 	for _, names := range l.context.TokenAttributes {
 		if slices.Contains(names, attribute) {
@@ -126,7 +127,7 @@ func (l *linter) mayComeFromToken(attribute string) bool {
 	return false
 }
 
-// checkColumnValues warns of an attribute that is compared with a column which cannot hold any agent's value of it.
+// checkColumnValues warns of a comparison of an attribute with a column that cannot contain the value of any agent.
 func (l *linter) checkColumnValues(b ownBlock, row *catalog.Relation) {
 	column, a := row.Column(b.column), l.findAttribute(b.attributeAt, b.attribute)
 	if column == nil || a == nil || a.IsList() || a.Source != "credential" || l.mayComeFromToken(b.attribute) {
@@ -148,8 +149,7 @@ func (l *linter) checkColumnValues(b ownBlock, row *catalog.Relation) {
 		b.column, quotedList(values), b.attribute)
 }
 
-// comparedAttributes returns the attributes in an expression, each with the constant with which the expression compares
-// it.
+// comparedAttributes returns the attributes that an expression compares with constants, each with its constant.
 func comparedAttributes(e predicate.Expr) [][2]string {
 	switch e := e.(type) {
 	case predicate.And:

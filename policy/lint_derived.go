@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// checkInherit warns of a derived block without inherit whose rows are visible to other agents than their sources. The
-// sources' rule then compares with attributes that the row's rule does not use.
+// checkInherit warns of a derived block without the key inherit if the sources' rule compares with attributes that the
+// row's rule does not use. Other agents may then see the row than its sources.
 func (l *linter) checkInherit(t *policyTable) {
 	for _, b := range derivedBlocks(t.decl.rows) {
 		origin, ok := l.rules.compileOrigin(b, t.relation)

@@ -2,7 +2,7 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// FailingCalls returns those warnings of [Lint] that are about functions and triggers which fail for agents. It knows
+// FailingCalls returns those warnings of [Lint] that are about functions and triggers which fail for agents. It finds
 // them as far as FunctionUses and Triggers of the context tell.
 func FailingCalls(doc *Document, snap *catalog.Snapshot, context LintContext, options ...Option) ([]*Error, error) {
 	c, p, err := compileDocument(doc, snap, options)
@@ -44,8 +44,8 @@ func (l *linter) checkFunctions() {
 	}
 }
 
-// checkTriggers warns of triggers that run with the agents' rights and need more rights than agents have. It also warns
-// of columns that show agents a default which a function computes with its owner's rights.
+// checkTriggers warns of triggers that run with the agents' rights and need rights which agents lack. It also warns of
+// columns whose default a SECURITY DEFINER function computes, since agents see the result.
 func (l *linter) checkTriggers() {
 	for _, name := range l.tableOrder {
 		t, _ := l.policy.Table(name)
@@ -78,7 +78,7 @@ func (l *linter) checkTriggers() {
 	}
 }
 
-// lackRight tells whether agents lack the right to use a relation as a function or trigger uses it.
+// lackRight tells whether agents lack the right to a relation that a function or trigger needs.
 func (l *linter) lackRight(use catalog.FunctionUse) bool {
 	t, isList := l.policy.Table(use.Relation)
 	switch {

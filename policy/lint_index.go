@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// MissingIndexes returns those warnings of [Lint] that are about indexes. Rules mean the same without the indexes.
+// MissingIndexes returns those warnings of [Lint] that are about missing indexes. The indexes change only how fast
+// rules are.
 func MissingIndexes(doc *Document, snap *catalog.Snapshot, options ...Option) ([]*Error, error) {
 	c, p, err := compileDocument(doc, snap, options)
 	if err != nil {
@@ -38,7 +39,7 @@ func (l *linter) checkIndexes() {
 	}
 }
 
-// checkLookupIndex proposes an index for the look-up of an attribute's value, if there is none.
+// checkLookupIndex proposes an index for the query that reads an attribute's value, if there is none.
 func (l *linter) checkLookupIndex(a attributeDecl, q *lookupDecl) {
 	table := l.findTable(q.tableAt, q.table)
 	if table == nil {
@@ -66,7 +67,7 @@ func (l *linter) checkRuleIndex(rows block, r *catalog.Relation) {
 	rule := l.recompileBlock(rows, r)
 	var links []predicate.Visible
 	var linksAt []place
-	found := false // another block finds the rows by an index
+	found := false // another block of the rule finds the rows by an index
 	for _, part := range flatten(rows, false) {
 		switch n := l.recompileBlock(part, r).(type) {
 		case predicate.Own:
@@ -89,7 +90,7 @@ func (l *linter) checkRuleIndex(rows block, r *catalog.Relation) {
 	l.checkLinkIndexes(rows, r)
 }
 
-// linkFromColumns returns the row's own columns from which a link starts.
+// linkFromColumns returns the row's own columns at which a link starts.
 func linkFromColumns(n predicate.Visible) []string {
 	out := []string{n.FromColumn}
 	for _, pair := range n.MorePairs {
@@ -98,7 +99,7 @@ func linkFromColumns(n predicate.Visible) []string {
 	return out
 }
 
-// checkLinkIndexes visits all blocks of a rule, since links are followed wherever they stand.
+// checkLinkIndexes proposes indexes for all links in a rule, at any depth of its blocks.
 func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
@@ -153,8 +154,8 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 	}
 }
 
-// checkRevokedIndexes proposes an index that leaves out revoked records, and one on the column by which a row says that
-// it is shared. Without them the rule reads revoked records and then leaves them out.
+// checkRevokedIndexes proposes an index that leaves out revoked records, and an index on the column by which a row says
+// that it is shared. Without them, PostgreSQL reads revoked records only to filter them out.
 func (l *linter) checkRevokedIndexes(b sharedBlock, row *catalog.Relation) {
 	n, ok := l.recompileBlock(b, row).(predicate.All)
 	if !ok {
@@ -197,7 +198,7 @@ func stepColumns(s predicate.Step) []string {
 	return out
 }
 
-// checkBTree proposes an index unless one begins with one of the columns.
+// checkBTree proposes an index unless an existing index begins with one of the columns.
 func (l *linter) checkBTree(position place, r *catalog.Relation, condition predicate.Node, columns ...string) {
 	if hasIndex(r, condition, columns) {
 		return
@@ -215,7 +216,7 @@ func (l *linter) checkBTree(position place, r *catalog.Relation, condition predi
 }
 
 // hasIndex tells whether an index begins with one of the columns. A partial index counts only if its predicate follows
-// from the condition holds, which all searched rows meet.
+// from the condition, which all rows in question meet.
 func hasIndex(r *catalog.Relation, condition predicate.Node, columns []string) bool {
 	return slices.ContainsFunc(r.BTrees, func(i catalog.BTree) bool {
 		return len(i.Columns) > 0 && slices.Contains(columns, i.Columns[0])
@@ -225,8 +226,8 @@ func hasIndex(r *catalog.Relation, condition predicate.Node, columns []string) b
 		})
 }
 
-// implies tells whether the predicate of a partial index follows from a condition. It knows predicates that test one
-// column for NULL, a flag or a word, and takes others as not implied.
+// implies tells whether the predicate of a partial index follows from a condition. It recognises predicates that
+// compare one column with NULL, a boolean or a word. It returns false for all other predicates.
 func implies(r *catalog.Relation, condition predicate.Node, where string) bool {
 	switch n := condition.(type) {
 	case predicate.All:
@@ -262,7 +263,7 @@ func expressionImplies(e predicate.Expr, where string) bool {
 	return false
 }
 
-// checkIDIndex proposes an index that finds an id among the rows to which a link leads, if there is none.
+// checkIDIndex proposes an index that finds an id in the rows to which a link leads, if there is none.
 func (l *linter) checkIDIndex(position place, r *catalog.Relation, condition predicate.Node, id string,
 	match []predicate.ColumnPair) {
 	var equal, quoted []string
@@ -296,7 +297,8 @@ func (l *linter) checkIDIndex(position place, r *catalog.Relation, condition pre
 		"no index of %s begins with %s, by which the rule looks rows up", r.Name, strings.Join(equal, ", "))
 }
 
-// checkGIN proposes an index on the elements of a column, if there is none. JSON in a text column cannot have one.
+// checkGIN proposes an index on the elements of a list column, if there is none. JSON in a text column cannot have such
+// an index.
 func (l *linter) checkGIN(position place, r *catalog.Relation, n predicate.Grant) {
 	if n.Form == predicate.GrantJSON || slices.Contains(r.GINColumns, n.Column) {
 		return

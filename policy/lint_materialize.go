@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	// worthRows is the number of rows from which on a consent that a scan asks for is worth materializing.
+	// worthRows is the number of rows from which on it is worth materializing a consent that a scan evaluates for each
+	// row.
 	worthRows = 100_000
-	// worthShare is the largest share of these rows that a subject may have on average: a change of consent changes all
-	// of them.
+	// worthShare is the largest average share of these rows that one subject may have. If a subject's consent changes,
+	// triggers update all of the subject's rows.
 	worthShare = 0.01
 )
 
-// WorthMaterializing proposes the key materialize for consents that a scan asks for very many rows, judging by the
-// sizes of the tables. A rule means the same with the key and without.
+// WorthMaterializing proposes the key materialize for consents that a scan evaluates for very many rows, judging by the
+// sizes of the tables. The key changes only how fast a rule is.
 func WorthMaterializing(doc *Document, snap *catalog.Snapshot, sizes catalog.Sizes, options ...Option) ([]*Error, error) {
 	c, p, err := compileDocument(doc, snap, options)
 	if err != nil {
@@ -38,8 +39,8 @@ func WorthMaterializing(doc *Document, snap *catalog.Snapshot, sizes catalog.Siz
 	return l.sorted(), nil
 }
 
-// estimateAskedRows returns for how many rows a scan asks for consent: the rows that the other blocks of the rule leave
-// to one caller.
+// estimateAskedRows estimates for how many rows a scan evaluates a consent: the rows of one caller by the other blocks
+// of the rule.
 func estimateAskedRows(rule predicate.Node, size catalog.Size) float64 {
 	parts, ok := rule.(predicate.All)
 	if !ok {
@@ -53,14 +54,14 @@ func estimateAskedRows(rule predicate.Node, size catalog.Size) float64 {
 			column = n.Column
 		case predicate.Tenant:
 			column = n.Own.Column
-		case predicate.Grant: // the number of rows with a grant is not known
+		case predicate.Grant: // the number of granted rows is unknown
 			return 0
 		}
 		if column == "" {
 			continue
 		}
 		values := size.DistinctValues[column]
-		if values < 1 { // the number of values is not known: the caller may have few rows
+		if values < 1 { // the number of values is unknown, and the caller may have few rows
 			return 0
 		}
 		rows = min(rows, size.Rows/values)
@@ -68,7 +69,7 @@ func estimateAskedRows(rule predicate.Node, size catalog.Size) float64 {
 	return rows
 }
 
-// adviseMaterialize looks through the blocks of a rule for consents that are worth materializing.
+// adviseMaterialize finds consents in the blocks of a rule that are worth materializing.
 func (l *linter) adviseMaterialize(b block, row *catalog.Relation, rows float64, sizes catalog.Sizes) {
 	switch b := b.(type) {
 	case allBlock:
@@ -98,7 +99,7 @@ func (l *linter) adviseMaterialize(b block, row *catalog.Relation, rows float64,
 	}
 }
 
-// roundedText writes an estimate with two significant digits.
+// roundedText returns an estimate with two significant digits, as text.
 func roundedText(n float64) string {
 	scale := 1.0
 	for n/scale >= 100 {
@@ -107,7 +108,7 @@ func roundedText(n float64) string {
 	return strconv.FormatFloat(float64(int(n/scale+0.5))*scale, 'f', 0, 64)
 }
 
-// withMaterialize writes the block as YAML, with the key materialize.
+// withMaterialize returns the block as YAML with the key materialize added.
 func (b consentBlock) withMaterialize() string {
 	var linkTexts []string
 	for _, link := range b.subjectLinks {

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// whyNever returns why a block holds for no row; nil: it may hold for some.
+// whyNever returns why no row can meet a block; nil: some row may.
 func (l *linter) whyNever(b block, row *catalog.Relation) *neverReason {
 	switch b := b.(type) {
 	case allBlock:
@@ -66,7 +66,7 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *neverReason {
 	return l.whyFactsFail(b, row)
 }
 
-// alwaysHolds tells whether a block holds for every row, if its columns are not NULL.
+// alwaysHolds tells whether every row meets a block, unless a column in it is NULL.
 func (l *linter) alwaysHolds(b block, row *catalog.Relation) bool {
 	alwaysHolds := func(part block) bool { return l.alwaysHolds(part, row) }
 	switch b := b.(type) {
@@ -82,14 +82,15 @@ func (l *linter) alwaysHolds(b block, row *catalog.Relation) bool {
 	return false
 }
 
-// columnFact says about a column that it is a word, is not a word, or is NULL.
+// columnFact says that a column is a certain word, is not that word, or is NULL.
 type columnFact struct {
 	place
 	column, word      string
 	isNegated, isNull bool
 }
 
-// factsOf returns the facts that a conjunction of conditions states, as far as the linter understands them.
+// factsOf returns what is certain about columns of rows that meet all of the conditions, as far as the linter
+// understands them.
 func (l *linter) factsOf(b block, row *catalog.Relation) []columnFact {
 	switch b := b.(type) {
 	case statusBlock:
@@ -136,7 +137,7 @@ func expressionFacts(position place, e predicate.Expr) []columnFact {
 	return nil
 }
 
-// whyFactsFail returns why the facts that a block states cannot hold.
+// whyFactsFail returns why no row can have the column values that a block requires; nil: some row may.
 func (l *linter) whyFactsFail(b block, row *catalog.Relation) *neverReason {
 	facts := l.factsOf(b, row)
 	for _, f := range facts {
@@ -154,7 +155,7 @@ func (l *linter) whyFactsFail(b block, row *catalog.Relation) *neverReason {
 	return contradictingFacts(facts, row)
 }
 
-// whyNeverWord returns why a column never holds a word.
+// whyNeverWord returns why a column can never contain a word; nil: it can.
 func (l *linter) whyNeverWord(position place, r *catalog.Relation, name, word string) *neverReason {
 	column := r.Column(name)
 	if column == nil {
@@ -183,7 +184,7 @@ func quotedList(words []string) string {
 	return strings.Join(out, ", ")
 }
 
-// whyContradiction looks for two blocks of a list that exclude each other.
+// whyContradiction finds two blocks of a list that no row can meet together.
 func (l *linter) whyContradiction(parts []block, row *catalog.Relation) *neverReason {
 	var facts []columnFact
 	for i, part := range parts {

@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkOperators warns of operators that have names of PostgreSQL's and unknown behaviour. The types of the operands
-// decide which operator a statement means, so every statement with such a name is refused.
+// checkOperators warns of operators of other roles that pgconsent does not know and that have the name of one of
+// PostgreSQL's operators. The types of the operands decide which operator a statement means, so pgconsent refuses every
+// statement with such a name.
 func (l *linter) checkOperators() {
 	if l.context.IsUnknownOperator == nil {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// whySharedNever returns why no record to which a row refers is ever granted.
+// whySharedNever returns why no record to which a row refers can be granted; nil: some record can.
 func (l *linter) whySharedNever(b sharedBlock, row *catalog.Relation) *neverReason {
 	parts, _ := l.recompileBlock(b, row).(predicate.All)
 	for _, part := range parts {
@@ -25,7 +25,7 @@ func (l *linter) whySharedNever(b sharedBlock, row *catalog.Relation) *neverReas
 	return nil
 }
 
-// whyAlwaysRevoked returns why every record counts as revoked: the column with its revocation time is never NULL.
+// whyAlwaysRevoked returns why every record counts as revoked: the column with its revocation time is NOT NULL.
 func whyAlwaysRevoked(position place, record *catalog.Relation, name string) *neverReason {
 	if column := record.Column(name); column != nil && column.NotNull && column.Type != "boolean" {
 		return &neverReason{position, fmt.Sprintf("%s.%s is NOT NULL, so that every record counts as revoked", record.Name,
@@ -34,7 +34,7 @@ func whyAlwaysRevoked(position place, record *catalog.Relation, name string) *ne
 	return nil
 }
 
-// whyRecordNever returns why no record of consent ever counts.
+// whyRecordNever returns why no record of consent can be valid; nil: some record can.
 func (l *linter) whyRecordNever(b consentBlock) *neverReason {
 	if b.records == nil || b.records.record == nil {
 		return nil
@@ -87,15 +87,15 @@ func (l *linter) checkAttributes() {
 	}
 }
 
-// checkAggregate warns of an aggregate whose rows have fewer conditions than the table's rule. It counts rows of
-// everybody in a table whose rows belong to somebody.
+// checkAggregate warns of an aggregate whose rows have fewer conditions than the table's rule. Such an aggregate counts
+// everybody's rows, in a table in which agents see only their own.
 func (l *linter) checkAggregate(t *policyTable) {
 	decl := t.decl.aggregate
 	if decl == nil {
 		return
 	}
 	if _, isOpen := decl.rows.(openBlock); isOpen {
-		return // Compile warns of this case
+		return // Compile itself warns of this case
 	}
 	meanings := l.meaningTexts(flatten(decl.rows, false), t.relation)
 	for _, part := range flatten(t.decl.rows, false) {

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkRule looks for redundant blocks in every list of a rule.
+// checkRule finds redundant blocks in every list of a rule.
 func (l *linter) checkRule(b block, relation *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
@@ -47,7 +47,8 @@ func (l *linter) checkAll(parts []block, relation *catalog.Relation) {
 	}
 }
 
-// checkCoveredNot warns of `not: { status: … }` in a list with another status of the column, which implies it.
+// checkCoveredNot warns of `not: { status: … }` in a list that also requires another status of the same column, which
+// implies it.
 func (l *linter) checkCoveredNot(part block, parts []block, relation *catalog.Relation) {
 	n, ok := part.(notBlock)
 	if !ok {
@@ -96,7 +97,8 @@ func (l *linter) checkAny(parts []block, relation *catalog.Relation) {
 	}
 }
 
-// checkNot warns of a negation that holds for every row: if a word in it is misspelt, it shows rows.
+// checkNot warns of a negation that every row meets. If a word in it is misspelt, the negation shows rows that it
+// should hide.
 func (l *linter) checkNot(b notBlock, relation *catalog.Relation) {
 	if b.part == nil {
 		return
@@ -113,7 +115,7 @@ func (l *linter) checkNot(b notBlock, relation *catalog.Relation) {
 	}
 }
 
-// checkSubjects warns of a consent that no subject can give.
+// checkSubjects warns of a consent block whose consent no subject can give.
 func (l *linter) checkSubjects(b consentBlock, relation *catalog.Relation) {
 	if w := l.whyRecordNever(b); w != nil && !l.alwaysHasSubject(b, relation) {
 		l.warn(w.place, "", "only rows without anybody to ask show: %s", w.text)

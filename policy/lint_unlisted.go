@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkUnlisted warns of relations that the policy does not list although they are close to what agents see. Agents
-// have rights on them in the database, a listed table refers to them, or they are views of listed tables.
+// checkUnlisted warns of relations that the policy does not list although agents probably need them. Agents have rights
+// on them in the database, a listed table refers to them, or they are views of listed tables.
 func (l *linter) checkUnlisted() {
 	for _, g := range l.context.Grants {
 		if !l.isListed(g.Relation) {

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkDeletes warns of the key check beside delete alone. The check is about the row after the write, and a deleted
-// row is gone.
+// checkDeletes warns of the key check in a section write that allows only delete. The check applies to rows after a
+// write, and a deleted row no longer exists.
 func (l *linter) checkDeletes(t *policyTable) {
 	w := t.decl.write
 	if w == nil || w.check == nil || !slices.ContainsFunc(w.commands, func(d wordDecl) bool { return d.text == "delete" }) {
@@ -27,8 +27,8 @@ func (l *linter) checkDeletes(t *policyTable) {
 	}
 }
 
-// checkParts warns of a partition or inheritance child with a rule of its own whose parent is listed, too. Through the
-// parent, agents see the rows by the parent's rule.
+// checkParts warns of a partition or inheritance child with a rule of its own whose parent is listed, too. Statements
+// that name the parent show the child's rows by the parent's rule.
 func (l *linter) checkParts(t *policyTable) {
 	own := l.ruleForPart(t, t.relation)
 	visited := map[catalog.Name]bool{}
@@ -52,7 +52,7 @@ func (l *linter) checkParts(t *policyTable) {
 	ascend(t.relation)
 }
 
-// ruleForPart returns the text of the rule of a table with a partition's name in place of the table's.
+// ruleForPart returns the text of a table's rule with the name of a partition in place of the table's name.
 func (l *linter) ruleForPart(t *policyTable, partition *catalog.Relation) string {
 	return strings.ReplaceAll(l.meaningText(t.decl.rows, t.relation), catalog.QuoteIdent(t.relation.Name.Name)+".",
 		catalog.QuoteIdent(partition.Name.Name)+".")

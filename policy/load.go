@@ -25,7 +25,8 @@ func Load(path string) (*Document, error) {
 	return doc, err
 }
 
-// LoadWatched is [Load], and also returns a [Watch] of all files and folders that it read, even with an error.
+// LoadWatched does the same as [Load]. It also returns a [Watch] of all files and folders that it has read, even if
+// there is an error.
 func LoadWatched(path string) (*Document, *Watch, error) {
 	l := newLoader()
 	doc, err := l.load(path)
@@ -63,7 +64,7 @@ func (l *loader) load(path string) (*Document, error) {
 // loader reads the files of a policy, each once.
 type loader struct {
 	*documentDecoder
-	rootFolder string // the policy's folder; included files must be beneath it
+	rootFolder string // the folder of the policy, in which included files must be
 	fileCount  int
 
 	hasUnreadFile bool // a file could not be read, or is no YAML
@@ -104,15 +105,14 @@ func (l *loader) listFolder(dir string) ([]string, error) {
 	return files, nil
 }
 
-// isPolicy tells by the name of a file whether the file belongs to the policy.
+// isPolicy tells by a file's name whether the file belongs to the policy.
 func isPolicy(name string) bool {
 	ext := filepath.Ext(name)
 	return (ext == ".yaml" || ext == ".yml") && !strings.HasSuffix(strings.TrimSuffix(name, ext), "_test") &&
 		!strings.HasPrefix(name, ".")
 }
 
-// readFile reads a file and the files that it includes. chain are the files that include each other on the way to this
-// one.
+// readFile reads a file and the files that it includes. chain lists the files through which it is included.
 func (l *loader) readFile(path string, chain []string) error {
 	realPath, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -134,7 +134,7 @@ func (l *loader) readFile(path string, chain []string) error {
 	return nil
 }
 
-// decodeData decodes the text of a file, then the files that it includes. A policy from memory has no chain, and
+// decodeData decodes the text of a file, and then the files that it includes. A policy from memory has no chain and
 // includes no files.
 func (l *loader) decodeData(file string, data []byte, chain []string) {
 	if len(data) > maxFileBytes {
@@ -144,7 +144,7 @@ func (l *loader) decodeData(file string, data []byte, chain []string) {
 	}
 	root, errs := fileFormat.Parse(file, data)
 	switch {
-	case len(errs) > 0: // the meaning of the rest of the file may depend on these errors
+	case len(errs) > 0: // the meaning of the rest of the file may depend on the parts with errors
 		l.hasUnreadFile = true
 		l.errs = append(l.errs, errs...)
 		return
@@ -163,7 +163,7 @@ func (l *loader) decodeData(file string, data []byte, chain []string) {
 	}
 }
 
-// decodeInclude notes the paths and patterns in the include list of a file.
+// decodeInclude stores the paths and patterns in the include list of a file.
 func (d *documentDecoder) decodeInclude(n *node) { d.includes = d.decodeWords(n, "include") }
 
 // readIncluded reads the files that an entry of include names.
@@ -228,7 +228,8 @@ func (l *loader) readIncluded(w wordDecl, dir string, chain []string) {
 	}
 }
 
-// isInFolder tells whether a path is beneath the policy's folder. It resolves symbolic links as far as the path exists.
+// isInFolder tells whether a path is inside the policy's folder. It resolves symbolic links in the part of the path
+// that exists.
 func (l *loader) isInFolder(path string) bool {
 	root, err := filepath.EvalSymlinks(l.rootFolder)
 	if err != nil {
@@ -243,7 +244,7 @@ func (l *loader) isInFolder(path string) bool {
 	return err == nil && filepath.IsLocal(relative)
 }
 
-// withoutPath returns the text of an error without the path, which the message has already.
+// withoutPath returns the text of an error without the path, which the message contains anyway.
 func withoutPath(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

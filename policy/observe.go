@@ -23,8 +23,8 @@ func (d *tableDecoder) decodeObserve(decl *tableDecl, n *node) {
 	}
 }
 
-// openObserved replaces tables that are only observed by tables without a rule. Rules of other tables that refer to
-// them stay as they are.
+// openObserved replaces each table with `observe: true` by a table whose rule shows every row. Rules of other tables
+// that refer to it stay as they are.
 func (c *compiler) openObserved(p *Policy) {
 	for i, t := range p.tables {
 		decl := c.tables[t.Relation.Name].decl
@@ -35,7 +35,7 @@ func (c *compiler) openObserved(p *Policy) {
 			c.fail(*decl.observe, "enforce it, or leave it out of the policy for now",
 				"%s is a %s, which cannot be observed", t.Relation.Name, relationKind(t.Relation.Kind))
 			continue
-		case t.LacksRowSecurity(): // such a table has no row security; a view with its rule protects it
+		case t.LacksRowSecurity(): // the relation has no row security; a view with its rule protects it
 			c.warn(decl.place, "%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, relationKind(t.Relation.Kind))
 			continue
 		}
@@ -49,7 +49,7 @@ func (c *compiler) openObserved(p *Policy) {
 	}
 }
 
-// Observed returns the tables that the policy only observes, with the rules that would apply if it enforced them.
+// Observed returns the tables that the policy only observes, with the rules that it would enforce.
 func (p *Policy) Observed() []*Table {
 	var out []*Table
 	for _, t := range p.tables {
@@ -60,8 +60,8 @@ func (p *Policy) Observed() []*Table {
 	return out
 }
 
-// Enforced returns the policy with its observed tables enforced. With it, tools tell what enforcing would refuse and
-// hide. The queries of views and the rules of partitions stay those of the active policy.
+// Enforced returns the policy with the rules of its observed tables enforced. Tools use it to tell what enforcement
+// would refuse and hide. The queries of views and the rules of partitions stay as they are in p.
 func (p *Policy) Enforced() *Policy {
 	enforced := *p
 	enforced.tables = slices.Clone(p.tables)
@@ -75,8 +75,8 @@ func (p *Policy) Enforced() *Policy {
 	return &enforced
 }
 
-// HiddenAndMasked returns which of the columns would be hidden from agents, and which would be masked. nil columns mean
-// all.
+// HiddenAndMasked returns which of the columns are hidden from agents, and which are masked. If columns is nil, it
+// returns these of all columns of the table.
 func (t *Table) HiddenAndMasked(columns []string) (hidden, masked []string) {
 	if t.Columns == nil {
 		return nil, nil

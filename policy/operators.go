@@ -9,8 +9,8 @@ func (p *Policy) PermitsOperatorsOf(extension string) bool {
 	return slices.Contains(p.operatorExtensions, extension)
 }
 
-// OperatorExtensions returns the extensions that pgconsent does not know and whose operators the policy permits,
-// sorted.
+// OperatorExtensions returns, sorted, the extensions that pgconsent does not know but whose operators the policy
+// permits.
 func (p *Policy) OperatorExtensions() []string { return p.operatorExtensions }
 
 // compileOperators checks the extensions whose operators the policy permits, and returns them sorted.

@@ -3,9 +3,9 @@ package policy
 import "github.com/pgconsent/pgconsent/internal/run/yamlfile"
 
 type (
-	// Error is a problem of a policy, with its place in the file.
+	// Error is a problem in a policy, with its place in the file.
 	Error = yamlfile.Error
-	// Errors are all problems of a policy, in the order of the files.
+	// Errors are all problems in a policy, in the order of the files.
 	Errors = yamlfile.Errors
 
 	place = yamlfile.Place

@@ -1,16 +1,17 @@
 // Package policy loads policies and compiles them against a database's catalog.
 //
 // A policy says which tables, columns, views and functions agents may use, and which rows exist for them. [Load] and
-// [Parse] read its YAML into a [Document]. [Compile] resolves the names of a document in a catalog snapshot and returns
-// a [Policy], which gives each table one predicate. A table that the policy does not list cannot be read at all. A
-// construct that this version does not know is an error with its place in the file; it is never ignored.
+// [Parse] read its YAML into a [Document]. [Compile] finds the names of a document in a catalog snapshot and returns a
+// [Policy], which has one predicate for each table. Agents cannot read a table that the policy does not list. A
+// construct that this version does not know is an error with its place in the file, and is never ignored.
 //
-// The phases are types. Decoders read each section (decode*.go, *_decode.go), resolver finds names (resolve*.go), and
-// ruleCompiler compiles the blocks of rules (block_*.go, and sql_*.go for expressions). The other compilers compile a
-// section each (*_compile.go). leak*.go find what errors of an agent's writes would tell about hidden rows. lint*.go
-// warn of what is allowed and unwise. judge*.go hold statements to contracts.
+// Each phase has a type of its own. Decoders read the sections (decode*.go, *_decode.go), resolver finds names
+// (resolve*.go), and ruleCompiler compiles the blocks of rules (block_*.go, and sql_*.go for expressions). Each other
+// compiler compiles one section (*_compile.go). The files leak*.go find what errors of an agent's writes would tell
+// about hidden rows. The files lint*.go warn of probable mistakes, and judge*.go decide whether contracts allow a
+// statement.
 //
-// A policy holds no secrets: the configuration has the credentials and their attributes.
+// A policy contains no secrets: the configuration has the credentials and their attributes.
 package policy
 
 import (
@@ -64,20 +65,20 @@ type Table struct {
 	Write    *Write          // what agents may write; nil: nothing
 	Columns  *VisibleColumns // nil: agents see every column, unchanged
 
-	Aggregate *Aggregate // which rows count in aggregates; nil: only rows that show one by one
-	Lifecycle *Lifecycle // how rows end; nil: only the application deletes them
+	Aggregate *Aggregate // which rows count in aggregates; nil: only the rows that agents see one by one
+	Lifecycle *Lifecycle // when rows are deleted or made anonymous; nil: only the application does that
 
-	// a search for the nearest rows may use an approximate index; then hidden rows influence which visible rows it finds
+	// a search for the nearest rows may use an approximate index, so that hidden rows affect which visible rows it finds
 	Approximate bool
 
-	AuditKeys bool // the audit records commitments to the keys of the rows that statements read
+	AuditKeys bool // the audit records which rows statements read, by commitments to the rows' keys
 
-	// the table as it would be if its rule were enforced; this value has no rule then. nil: the table is enforced
+	// the table with the rule that the policy only observes, while this value shows every row; nil: the rule is enforced
 	Observed *Table
 }
 
-// LacksRowSecurity tells whether the relation is a materialised view or a foreign table. Agents have no right on it,
-// and read it through a view with the rule.
+// LacksRowSecurity tells whether the relation is a materialised view or a foreign table. Agents have no rights on it,
+// and read it through a view that contains its rule.
 func (t *Table) LacksRowSecurity() bool { return lacksRowSecurity(t.Relation) }
 
 func lacksRowSecurity(r *catalog.Relation) bool {
@@ -99,8 +100,8 @@ func (t *Table) VisibleRelation() *catalog.Relation {
 	return &visible
 }
 
-// VisibleRelationByKey returns the relation for statements that fetch rows by key: it has the columns that exist by key
-// only.
+// VisibleRelationByKey returns the table's relation for statements that fetch rows by key. It has the columns that
+// exist by key only, too.
 func (t *Table) VisibleRelationByKey() *catalog.Relation {
 	keyed := *t.VisibleRelation()
 	keyed.Columns = nil
@@ -112,21 +113,23 @@ func (t *Table) VisibleRelationByKey() *catalog.Relation {
 	return &keyed
 }
 
-// View is a view that agents may read, or that another such view reads. Agents read a copy of it that runs with their
-// own rights.
+// View is a view that agents may read, or that another such view reads. Agents read pgconsent's copy of the view, which
+// runs with their own rights.
 type View struct {
 	Relation *catalog.Relation
 	Listed   bool           // agents may name the view in statements
 	Tables   []catalog.Name // the tables that the view reads, also through other views; sorted
 
-	// The queries of the copies. Query has no predicates and relies on row security; FilteredQuery contains the predicates
-	// of the tables.
+	// The queries of the copies. Query contains no predicates and relies on row security; FilteredQuery contains the
+	// predicates of the tables that it reads.
 	Query, FilteredQuery string
-	SignedQuery          string // the query over signed views; "": the query has an expression that is not leak-safe
-	// FilteredQuery reads some table without its predicate, for example where the query uses a whole row.
+	// the query over signed views; "": the view has an expression that may fail or print hidden values (is not leak-safe)
+	SignedQuery string
+	// FilteredQuery reads some table without its predicate, for example because it uses a whole row.
 	PartlyFiltered bool
 
-	Write *Write // what agents may change through the view; nil: nothing. The view's table has the conditions and stamps
+	// what agents may write through the view; nil: nothing. Conditions and stamps are those of the view's table
+	Write *Write
 }
 
 // Function is a function that agents may call.
@@ -134,29 +137,29 @@ type Function struct {
 	Name      catalog.Name
 	Overloads []*catalog.Function
 	Pins      []Pin
-	// the tables that the function reads, as the policy declares; nil: the policy declares nothing
+	// the tables that the policy says the function reads; nil: the policy does not say
 	Reads []FunctionReads
 	Tool  *Tool // the MCP tool that publishes the function; nil: there is none
 }
 
-// Pin fixes the value of an argument of a function, whatever the caller passes, by name or by position.
+// Pin is a fixed value of a function's argument. It replaces the value that the caller passes by name or by position.
 type Pin struct {
 	Arg   string
 	Value string // a SQL literal with a cast to a qualified type: 'true'::pg_catalog.bool
 }
 
-// Attribute is a fact about a session with which rules compare rows.
+// Attribute is a fact about a session, such as its user, with which rules compare rows.
 type Attribute struct {
 	Name   string
 	Type   string // the type as the policy writes it, such as uuid, text or bigint
 	Source string // credential, set, query or expression
 
-	Optional bool   // a session may have no value of it: then predicates hide the rows that need the value
-	Setting  string // for the source set: the setting, in lower case, by which the session claims a value
+	Optional bool   // a session may have no value; then predicates hide the rows that need it
+	Setting  string // for the source set: the setting, in lower case, in which a session claims a value
 	Audit    AuditForm
 }
 
-// IsLive tells whether the database computes the attribute anew for each statement.
+// IsLive tells whether the database computes the attribute again for each statement.
 func (a Attribute) IsLive() bool { return a.Source != sourceCredential }
 
 // Version returns a hash of what the policy means.
@@ -209,11 +212,11 @@ func (p *Policy) Attribute(name string) (Attribute, bool) {
 // Attributes returns every attribute, sorted by name.
 func (p *Policy) Attributes() []Attribute { return p.attributes }
 
-// LiveAttributes returns the attributes that the database computes for each statement, in an order in which none needs
-// a later one.
+// LiveAttributes returns the attributes that the database computes for each statement. They are ordered so that no
+// attribute needs a later one.
 func (p *Policy) LiveAttributes() []predicate.LiveAttribute { return p.live }
 
-// Settings returns the settings in which sessions claim values of attributes, each with the name of its attribute.
+// Settings returns the settings in which sessions claim values of attributes, each with its attribute's name.
 func (p *Policy) Settings() map[string]string {
 	out := map[string]string{}
 	for _, a := range p.attributes {
@@ -224,13 +227,14 @@ func (p *Policy) Settings() map[string]string {
 	return out
 }
 
-// Warnings returns the warnings of the compilation. [Lint] finds more.
+// Warnings returns the warnings of [Compile]. [Lint] finds more.
 func (p *Policy) Warnings() []*Error { return p.warnings }
 
-// WithheldWrites returns the warnings about writes that the policy lists and that agents do not get.
+// WithheldWrites returns the warnings about writes that the policy lists, but that agents do not get.
 func (p *Policy) WithheldWrites() []*Error { return p.withheldWrites }
 
-// WriteDisclosures returns the warnings about what agents learn of hidden rows from the outcome of their writes.
+// WriteDisclosures returns the warnings about what agents learn of hidden rows from the success or failure of their
+// writes.
 func (p *Policy) WriteDisclosures() []*Error { return p.disclosures }
 
 func compareNames(a, b catalog.Name) int {

@@ -8,53 +8,54 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Privacy says which tables hold memories, grants, contexts, consents and guardians, for agents that grant, revoke and
-// audit by HTTP, MCP or the command line. It does not decide who sees a row: the keys rows and write of the tables do.
+// Privacy says which tables hold memories, grants, contexts, consents and guardians. Agents that grant, revoke and
+// audit by HTTP, MCP or the command line use these tables. Who sees a row is decided by the keys rows and write of the
+// tables, not here.
 type Privacy struct {
-	CallerAttribute  string   // the attribute that is the caller's id
+	CallerAttribute  string   // the attribute with the caller's id
 	RoleAttributes   []string // attributes whose values are further ids of the caller
 	ContextAttribute string   // the attribute with the context that the caller has entered; "": there is none
 	ContextSetting   string   // the setting by which a session enters a context
-	EverybodyWord    string   // the word in a list of ids that means everybody; "": there is none
+	EverybodyWord    string   // the word that stands for everybody in a list of ids; "": there is none
 
 	Memories []*Memories // the tables of memories, in the order of the policy
-	// the table with the owner of each store of memories; nil: a memory's store is named by its owner's id
+	// the table with the owner of each store of memories; nil: a store has the id of its owner as its name
 	Stores    *Stores
 	Contexts  *Contexts // the table of contexts; nil: there are none
 	Consents  *Consents
 	Guardians *Guardians
 
-	Generalize *Generalize // where general beliefs go; nil: nowhere
+	Generalize *Generalize // the tables in which general beliefs are stored; nil: callers cannot make any
 }
 
-// Memories is a table that holds the memories of one kind.
+// Memories is a table with the memories of one kind.
 type Memories struct {
 	Kind         string // the name of the kind
 	Relation     *catalog.Relation
 	Key          string // the column of the primary key
 	StoreColumn  string
 	Content      string
-	TellerColumn string // the column with the person who told the memory; "": the table does not record it
-	// the column with the key of the memory from which this one was told; "": the table does not record it
+	TellerColumn string // the column with the person who told the memory; "": the table has no such column
+	// the column with the key of the memory from which this memory was told; "": the table has no such column
 	ToldFromColumn string
-	Subjects       predicate.List // the list of people whom a memory is about
-	Grants         predicate.List // the list of ids to which a memory is granted
-	// the list of people who are said to have agreed, which has no effect; Column "": the table does not record them
+	Subjects       predicate.List // the list of the people whom a memory is about
+	Grants         predicate.List // the list of the ids to which a memory is granted
+	// the list of the people who are said to have agreed; it is only information. Column "": the table has no such list
 	Evidence predicate.List
 }
 
-// Stores is the table that has the owner of each store of memories.
+// Stores is the table with the owner of each store of memories.
 type Stores struct {
 	Relation  *catalog.Relation
 	ID, Owner string
 }
 
-// Contexts is the table of contexts, in which several callers take part.
+// Contexts is the table of contexts, in each of which several callers take part.
 type Contexts struct {
 	Relation    *catalog.Relation
 	Store, Name string
-	// the lists of a context's participants and of the grants that new memories get in it; Defaults.Column "": a context
-	// has none
+	// the lists of a context's participants, and of the grants of new memories in the context; Defaults.Column "": new
+	// memories get no grants
 	Participants, Defaults predicate.List
 }
 
@@ -62,33 +63,33 @@ type Contexts struct {
 type Consents struct {
 	Relation                       *catalog.Relation
 	Store, Grantor, Grantee        string
-	Scope, Given, Revoked, Expires string // the columns of a record's scope and times; "": there is no such column
+	Scope, Given, Revoked, Expires string // the columns with a record's scope and times; "": there is no such column
 	Key                            string
 }
 
-// Guardians is the table that lists the guardians of each subject.
+// Guardians is the table with the guardians of each subject.
 type Guardians struct {
 	Relation                 *catalog.Relation
 	Store, Subject, Guardian string
 }
 
-// Generalize says into which table general beliefs go that are made from private memories, and in which table their
-// sources are noted.
+// Generalize names the table of general beliefs, which callers make from private memories, and the table that records
+// from which memories they made them.
 type Generalize struct {
-	BeliefKind *Memories // the kind of memories that beliefs are
+	BeliefKind *Memories // the kind of memories in which beliefs are stored
 	Link       *Link
-	Aliases    *Aliases // the table with other names of subjects; nil: subjects have none
+	Aliases    *Aliases // the table with further names of subjects; nil: there is none
 }
 
-// Link is the table that notes from which memory a belief was made. A row of it has the id of the source.
+// Link is the table that records from which memory a belief was made. Each of its rows has the id of one source.
 type Link struct {
 	Relation *catalog.Relation
-	// the columns: Made is for the belief, Kind for the kind of the source, At for the time. Kind, Note and At may be
-	// "" where there is no such column.
+	// the columns: Made has the belief, Source the source, Kind the kind of the source, At the time. Kind, Note and At may
+	// be "", if there is no such column.
 	Store, Made, Source, Kind, Note, At string
 }
 
-// Aliases is the table with the other names of subjects.
+// Aliases is the table with further names of subjects.
 type Aliases struct {
 	Relation              *catalog.Relation
 	Store, Subject, Alias string

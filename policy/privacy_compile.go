@@ -10,7 +10,7 @@ import (
 // privacyCompiler compiles the section privacy.
 type privacyCompiler struct{ *resolver }
 
-// compile compiles the section. All tables must be compiled before.
+// compile compiles the section privacy, after all tables.
 func (c *privacyCompiler) compile(p *Policy) *Privacy {
 	decl := c.doc.privacy
 	if decl == nil {
@@ -41,7 +41,7 @@ func (c *privacyCompiler) compile(p *Policy) *Privacy {
 	return out
 }
 
-// compileCallers compiles the attributes that say who a caller is and which context the caller has entered.
+// compileCallers compiles the attributes that say who the caller is, and which context the caller has entered.
 func (c *privacyCompiler) compileCallers(decl *privacyDecl, out *Privacy) {
 	if a := c.findCallerAttribute(decl.entity, "text"); a != nil && a.Source != sourceCredential {
 		c.fail(decl.entity.place, "name an attribute of source: credential",
@@ -67,7 +67,7 @@ func (c *privacyCompiler) compileCallers(decl *privacyDecl, out *Privacy) {
 	}
 }
 
-// compileMemoryTables compiles the tables of memories, each kind once.
+// compileMemoryTables compiles the tables of memories, and refuses a kind that occurs twice.
 func (c *privacyCompiler) compileMemoryTables(p *Policy, decl *privacyDecl, out *Privacy) {
 	seen := map[string]place{}
 	for _, m := range decl.memories {
@@ -85,8 +85,8 @@ func (c *privacyCompiler) compileMemoryTables(p *Policy, decl *privacyDecl, out 
 	}
 }
 
-// checkMemories refuses kinds of memories whose tools would have equal names, and stores whose keys have different
-// types.
+// checkMemories refuses kinds of memories whose MCP tools would have the same name, and stores whose keys have
+// different types.
 func (c *privacyCompiler) checkMemories(p *Policy, decl *privacyDecl, out *Privacy) {
 	for _, f := range p.functions {
 		for _, m := range out.Memories {
@@ -105,7 +105,7 @@ func (c *privacyCompiler) checkMemories(p *Policy, decl *privacyDecl, out *Priva
 }
 
 // compileGeneralize compiles the subsection generalize. Callers write the link with their own rights, so the policy
-// must permit it.
+// must allow them to.
 func (c *privacyCompiler) compileGeneralize(x mappedTable, p *Privacy, decl *generalizeDecl) *Generalize {
 	if decl == nil {
 		return nil
@@ -140,7 +140,7 @@ func (c *privacyCompiler) compileGeneralize(x mappedTable, p *Privacy, decl *gen
 	return out
 }
 
-// findCallerAttribute finds and checks an attribute that holds ids of the caller.
+// findCallerAttribute finds an attribute that holds ids of the caller, and checks its type.
 func (c *privacyCompiler) findCallerAttribute(w wordDecl, types ...string) *Attribute {
 	a := c.findAttribute(w.place, w.text)
 	if a != nil && !slices.Contains(types, a.Type) {

@@ -28,7 +28,7 @@ type generalizeDecl struct {
 	aliases *columnMapDecl
 }
 
-// memoriesDecl is an entry of memories: a table with columns for all its kinds.
+// memoriesDecl is an entry of memories: a table with its columns, which are the same for all its kinds of memories.
 type memoriesDecl struct {
 	columnMapDecl
 	kinds []kindDecl
@@ -41,7 +41,7 @@ type kindDecl struct {
 	table wordDecl
 }
 
-// columnMapDecl says which columns of a table hold the parts that the section privacy names.
+// columnMapDecl says which columns of a table have the parts of a record that the section privacy names.
 type columnMapDecl struct {
 	place
 	table   wordDecl
@@ -146,7 +146,7 @@ func (d *privacyDecoder) decodeColumnMap(n *node, label string, required []strin
 	return out
 }
 
-// columnMapDecoders returns decoders that read a column for each name of the section.
+// columnMapDecoders returns for each name a decoder that reads which column has the part of that name.
 func (d *privacyDecoder) columnMapDecoders(target *columnMapDecl, names []string) map[string]func(*node) {
 	decoders := map[string]func(*node){}
 	for _, name := range names {

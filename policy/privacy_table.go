@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// mappedTable resolves the table and the columns of a column map.
+// mappedTable finds the table and the columns that a columnMapDecl names.
 type mappedTable struct {
 	names       *resolver
 	policy      *Policy
@@ -16,7 +16,7 @@ type mappedTable struct {
 	policyTable *Table
 }
 
-// findTable finds the map's table. If isWritten is true, callers read it with their own rights, so the policy must list
+// findTable finds the table. If isWritten is true, callers use the table with their own rights, so the policy must list
 // it.
 func (x *mappedTable) findTable(decl *columnMapDecl, isWritten bool) *catalog.Relation {
 	if decl == nil || decl.table.text == "" {
@@ -35,7 +35,7 @@ func (x *mappedTable) findTable(decl *columnMapDecl, isWritten bool) *catalog.Re
 }
 
 // findColumn returns the column that the policy names for one part of a record, and checks that callers see it
-// unmasked. It returns "" if the policy names none.
+// unmasked. It returns "" if the policy names no column.
 func (x *mappedTable) findColumn(name string) string {
 	w, ok := x.decl.columns[name]
 	if !ok || w.text == "" || x.names.findRuleColumn(w.place, x.relation, w.text) == nil {
@@ -102,7 +102,7 @@ func (x *mappedTable) listColumn(name string) predicate.List {
 	return list
 }
 
-// keyColumn returns the only column of the primary key.
+// keyColumn returns the column of a primary key that has only one column.
 func (x *mappedTable) keyColumn() string {
 	if len(x.relation.PrimaryKey) != 1 {
 		x.names.fail(x.decl.table.place, "give it a primary key of one column", "no id names a row of %s", x.relation.Name)

@@ -9,14 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// entryName is the name of an entry of a section, as the policy writes it, and its place.
+// entryName is the name of an entry in a section, as the policy writes it, and its place.
 type entryName struct {
 	place
 	name string
 }
 
-// LoadReadable is [Load], and of a policy with errors it also returns what could be read, for [CheckReadable]. It
-// returns no document if a file could not be read at all: then too much is not known.
+// LoadReadable does the same as [Load]. For a policy with errors it also returns what could be read, for
+// [CheckReadable]. It returns no document if a file could not be read at all, because too much is unknown then.
 func LoadReadable(path string) (*Document, error) {
 	l := newLoader()
 	doc, err := l.load(path)
@@ -26,9 +26,9 @@ func LoadReadable(path string) (*Document, error) {
 	return doc, err
 }
 
-// CheckReadable checks the rest of a policy of which some entries have errors, against a database. So one run of a
-// check tells everything. problems are those errors. It leaves out the entries that have them, and says nothing about
-// what speaks of these.
+// CheckReadable checks a policy against a database although some of its entries have errors, so that one run finds all
+// mistakes. problems are the errors that are known. It leaves out the entries with errors, and returns no errors and
+// warnings that name these entries.
 func CheckReadable(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors,
 	options ...Option) (otherErrors Errors,
 	warnings []*Error) {
@@ -47,7 +47,7 @@ func CheckReadable(doc *Document, snap *catalog.Snapshot, context LintContext, p
 		otherErrors, warnings = append(otherErrors, others...), warned
 	}
 	otherErrors = slices.DeleteFunc(otherErrors, func(e *Error) bool { return e.Line == 0 || omitted.mayCause(doc, e) })
-	// Other warnings compare with the whole policy: which relations it lists, which attributes it uses.
+	// Other warnings depend on the whole policy: on which relations it lists and which attributes it uses.
 	warnings = slices.DeleteFunc(warnings, func(w *Error) bool {
 		return !remaining.isAboutRelation(w) ||
 			omitted.mayCause(doc, w)
@@ -79,7 +79,7 @@ type omissions struct {
 	names  *regexp.Regexp // the names of omitted entries; nil: there are none
 }
 
-// withoutFaulty returns the document without the entries that have errors.
+// withoutFaulty returns the document without the entries that have errors, and what it has left out.
 func (d *Document) withoutFaulty(problems Errors) (*Document, omissions) {
 	var out omissions
 	var names []string
@@ -106,7 +106,7 @@ func (d *Document) withoutFaulty(problems Errors) (*Document, omissions) {
 	return &left, out
 }
 
-// mayCause tells whether an error may be there only because entries are left out: it is about one of them, or names
+// mayCause tells whether an error may occur only because entries were left out: it is about such an entry, or names
 // one.
 func (o omissions) mayCause(d *Document, e *Error) bool {
 	return slices.Contains(o.places, sectionOf(d.declarationPlaces(), e)) || o.names != nil && o.names.MatchString(e.Message)

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// resolver finds the meaning of names in a document. They are tables, columns and types of the database, and the
-// attributes and tables that the document itself declares.
+// resolver finds what the names in a document mean: tables, columns and types of the database, and attributes and
+// tables that the document declares.
 type resolver struct {
 	*diagnostics
 	doc        *Document
@@ -19,7 +19,7 @@ type resolver struct {
 	tableOrder []catalog.Name // the names of the tables in the order of the document
 }
 
-// declareTables resolves the names of all tables first, so that rules may refer to any of them.
+// declareTables finds all tables that the policy lists. It runs first, so that a rule may refer to any of them.
 func (c *resolver) declareTables() {
 	for _, decl := range c.doc.tables {
 		relation := c.findListable(decl.place, decl.name)
@@ -56,7 +56,7 @@ func (c *resolver) findListable(position place, writtenName string) *catalog.Rel
 	return c.findTable(position, writtenName)
 }
 
-// findTable finds an ordinary or partitioned table by the name as the policy writes it; nil after an error.
+// findTable finds an ordinary or partitioned table by its name in the policy; nil after an error.
 func (c *resolver) findTable(position place, writtenName string) *catalog.Relation {
 	schema, name := splitName(writtenName)
 	resolved, ok := c.snap.ResolveRelation(schema, name)
@@ -133,8 +133,8 @@ func (c *resolver) findColumn(position place, r *catalog.Relation, name string) 
 	return nil
 }
 
-// findRuleColumn finds a column that a rule may read. Rules read every row, also hidden rows, so the column must be
-// stored and not computed when it is read; nil after an error.
+// findRuleColumn finds a column that a rule may read; nil after an error. PostgreSQL evaluates rules on hidden rows,
+// too, so a rule may not read a virtual generated column, whose computation may fail.
 func (c *resolver) findRuleColumn(position place, r *catalog.Relation, name string) *catalog.Column {
 	column := c.findColumn(position, r, name)
 	if column != nil && column.Virtual {

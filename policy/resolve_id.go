@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// listOfIDs returns how a column holds a list of ids, and the type family of the list's elements; ok is false if it
-// holds none.
+// listOfIDs returns how a column stores a list of ids, and the type family of its elements; ok is false if the column
+// cannot store a list of ids.
 func listOfIDs(column *catalog.Column) (list predicate.List, elements string, ok bool) {
 	list.Column = column.Name
 	element := strings.TrimSuffix(column.Type, "[]")
@@ -35,12 +35,12 @@ func listOfIDs(column *catalog.Column) (list predicate.List, elements string, ok
 	return list, typeFamily(element), true
 }
 
-// idForm returns the form of a column with a single id, for the type family of the id.
+// idForm returns how a column with a single id of this type family stores it.
 func idForm(family string) predicate.GrantForm {
 	return map[string]predicate.GrantForm{"uuid": predicate.GrantUUID, "integer": predicate.GrantInteger}[family]
 }
 
-// findIDList finds a column that holds a list of ids, and reports an error if it holds none.
+// findIDList finds a column with a list of ids, and reports an error if the column has no such list.
 func (c *resolver) findIDList(position place, r *catalog.Relation, name string) (predicate.List, string, bool) {
 	column := c.findRuleColumn(position, r, name)
 	if column == nil {
@@ -59,7 +59,7 @@ func (c *resolver) findIDList(position place, r *catalog.Relation, name string) 
 	return list, elements, ok
 }
 
-// checkIDColumn checks that a column holds ids of the same type as another column, or as the elements of the other
+// checkIDColumn checks that a column contains ids of the same type as another column, or as the elements of that
 // column's list.
 func (c *resolver) checkIDColumn(position place, r *catalog.Relation, name string, other *catalog.Column,
 	elements string) {
@@ -86,7 +86,7 @@ func (c *resolver) checkIDColumn(position place, r *catalog.Relation, name strin
 	}
 }
 
-// findIDAttributes finds attributes whose values can be compared with the ids in a column.
+// findIDAttributes finds attributes and checks that their values can be compared with the ids in a column.
 func (c *resolver) findIDAttributes(grantees []attributeRef, r *catalog.Relation, column *catalog.Column,
 	elements string) []predicate.Grantee {
 	var out []predicate.Grantee
@@ -107,7 +107,7 @@ func (c *resolver) findIDAttributes(grantees []attributeRef, r *catalog.Relation
 	return out
 }
 
-// findWordAttributes finds attributes whose values are words.
+// findWordAttributes finds attributes and checks that their values are texts.
 func (c *resolver) findWordAttributes(grantees []attributeRef) []predicate.Grantee {
 	var out []predicate.Grantee
 	for _, grantee := range grantees {
@@ -125,7 +125,8 @@ func (c *resolver) findWordAttributes(grantees []attributeRef) []predicate.Grant
 	return out
 }
 
-// checkUniqueKey tells whether no two rows can have the same values in these columns, and reports an error if they can.
+// checkUniqueKey tells whether two rows can never have the same values in these columns. If they can, it reports an
+// error.
 func (c *resolver) checkUniqueKey(position place, r *catalog.Relation, key []string) bool {
 	for _, name := range key {
 		if c.findRuleColumn(position, r, name) == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// linkDecl is a link from a row to rows of another table. It is written as `table: { its column: the column it equals
-// }`, with one pair for each column of the key.
+// linkDecl is a link from a row to rows of another table: `table: { its column: the row's column that equals it }`,
+// with one pair for each column of the key.
 type linkDecl struct {
 	place
 	table   string
@@ -18,7 +18,7 @@ type linkDecl struct {
 	pairsAt []place // the places of the pairs
 }
 
-// coversKey tells whether the link has every column of a primary key, and no other column.
+// coversKey tells whether the link has all columns of a primary key and no other columns.
 func (l linkDecl) coversKey(key []string) bool {
 	return len(key) == len(l.pairs) && !slices.ContainsFunc(l.pairs,
 		func(p predicate.ColumnPair) bool { return !slices.Contains(key, p.Column) })
@@ -76,8 +76,8 @@ func (c *resolver) checkPair(position place, target, row *catalog.Relation, p pr
 	return false
 }
 
-// linkClass returns the class of a column's type: columns of one class can be the two sides of a link. A class is a
-// type family, or a further type whose equality is in pg_catalog. "": the column cannot link.
+// linkClass returns a class of types: a link can compare two columns of the same class. A class is a type family, or a
+// single further type whose equality operator is in pg_catalog. "": the column cannot be part of a link.
 func (c *resolver) linkClass(column *catalog.Column) string {
 	baseType := c.comparedType(column)
 	if f := typeFamily(baseType); f != "" {
@@ -87,7 +87,7 @@ func (c *resolver) linkClass(column *catalog.Column) string {
 		return fmt.Sprintf("enum %d", column.TypeOID)
 	}
 	base, _, modified := strings.Cut(baseType, "(")
-	if modified { // the written type has a modifier, as in numeric(10,2) or timestamp(3) with time zone
+	if modified { // the type has a modifier, as in numeric(10,2) or timestamp(3) with time zone
 		_, rest, _ := strings.Cut(baseType, ")")
 		base += rest
 	}

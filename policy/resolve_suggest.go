@@ -29,7 +29,7 @@ func (c *resolver) suggestTable(writtenName string) string {
 		}
 	}
 	if schema == "" && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, writtenName) }) {
-		for _, n := range names { // the table may be in another schema
+		for _, n := range names { // the same table may exist in another schema
 			if _, name := splitName(n); strings.EqualFold(name, writtenName) {
 				return "did you mean " + quoteName(n) + "?"
 			}

@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// typeFamily groups the types whose equality is in pg_catalog and means the same on both sides of a comparison. It
-// returns "" for every other type. For citext, too: here it would be compared with case, while the application compares
-// it without.
+// typeFamily returns the family of a type, or "". Types of one family can be compared by equality operators of
+// pg_catalog that mean the same for both sides. citext has no family: pg_catalog's operators would compare it with
+// case, while the application compares it without.
 func typeFamily(sqlType string) string {
 	switch sqlType {
 	case "uuid", "date":
@@ -32,7 +32,7 @@ func (c *resolver) isEnum(column *catalog.Column) bool {
 	return t != nil && t.Kind == 'e'
 }
 
-// comparedType returns the type by which a column is compared: for a domain, its base type.
+// comparedType returns the type by which PostgreSQL compares a column: for a domain, its base type.
 func (c *resolver) comparedType(column *catalog.Column) string {
 	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' {
 		return t.BaseName
@@ -40,8 +40,8 @@ func (c *resolver) comparedType(column *catalog.Column) string {
 	return column.Type
 }
 
-// innermostType returns the type itself, or the base type of a domain, also through several domains. It is nil if the
-// snapshot does not know the type.
+// innermostType returns the type itself, or the base type of a domain, through several domains if necessary. It returns
+// nil for a type that the snapshot does not know.
 func (c *resolver) innermostType(oid uint32) *catalog.Type {
 	t := c.snap.TypeByOID(oid)
 	for range 64 {
@@ -53,32 +53,32 @@ func (c *resolver) innermostType(oid uint32) *catalog.Type {
 	return t
 }
 
-// isBlankPadded tells whether a type is char(n), whose trailing blanks mean nothing. It does not count as text:
-// PostgreSQL would compare it with a text as a text, and use no index.
+// isBlankPadded tells whether a type is char(n), in which trailing blanks have no meaning. It does not belong to the
+// family of texts: PostgreSQL would convert it to compare it with a text, and would use no index.
 func isBlankPadded(sqlType string) bool {
 	return sqlType == "character" || sqlType == "bpchar" ||
 		strings.HasPrefix(sqlType, "character(") && strings.HasSuffix(sqlType, ")")
 }
 
-// isScalar tells whether a column's values are not composite. IS NULL of a composite value asks about its fields.
+// isScalar tells whether a column's values are not composite. IS NULL on a composite value tests its fields.
 func (c *resolver) isScalar(column *catalog.Column) bool {
 	t := c.innermostType(column.TypeOID)
 	return t != nil && slices.Contains([]byte{'b', 'e', 'r', 'm'}, t.Kind)
 }
 
-// expressionColumn returns a column as expressions use it. A domain is used as its base type, an enum or a char(n) as
-// text, and a list in the widest type of its elements.
+// expressionColumn returns a column in the type that expressions use: the base type of a domain, text for an enum or a
+// char(n), and for a list the widest type of its family of elements.
 func (c *resolver) expressionColumn(column *catalog.Column) (predicate.Column, bool) {
 	out, baseType := predicate.Column{Name: column.Name}, c.comparedType(column)
 	element := strings.TrimSuffix(baseType, "[]")
 	isList := element != baseType
 	base, _, modified := strings.Cut(element, "(")
-	if modified { // the written type has a modifier, as in character varying(9) or timestamp(3) with time zone
+	if modified { // the type has a modifier, as in character varying(9) or timestamp(3) with time zone
 		_, rest, _ := strings.Cut(element, ")")
 		base += rest
 	}
 	switch {
-	case isList && baseType != column.Type: // the elements of the list have a domain as their type
+	case isList && baseType != column.Type: // the elements of the list have a domain type
 	case c.isEnum(column), isBlankPadded(baseType):
 		out.Kind, out.Cast = predicate.Text, "pg_catalog.text"
 	case isList && typeFamily(element) == "text":
@@ -110,14 +110,14 @@ func (c *resolver) expressionColumn(column *catalog.Column) (predicate.Column, b
 	return out, out.Kind != ""
 }
 
-// checkStatusColumn checks a column that holds a word. It returns the column's type if that is boolean, or an enum type
-// of the table's schema.
+// checkStatusColumn checks that a column can contain a word. It returns the column's type if that is boolean, or an
+// enum type in the schema of the table.
 func (c *resolver) checkStatusColumn(position, isAt place, r *catalog.Relation, name, word string) string {
 	column := c.findRuleColumn(position, r, name)
 	if column == nil {
 		return ""
 	}
-	// a value of a domain is compared as a value of the domain's base type
+	// values of a domain are compared as values of its base type
 	t, baseType := c.snap.TypeByOID(column.TypeOID), c.comparedType(column)
 	domain := t != nil && t.Kind == 'd'
 	t = c.innermostType(column.TypeOID)

@@ -8,15 +8,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// LintRest lints the parts of a policy that compile, if the policy as a whole does not. So one run of a check tells
-// everything. It leaves out the tables and views that have problems, and those that then do not compile without them.
-// The result otherErrors has problems of views that read no table which is left out.
+// LintRest lints the parts of a policy that compile if the policy as a whole does not, so that one run finds all
+// mistakes. It leaves out the tables and views with problems, and those that do not compile without them. otherErrors
+// has the problems of views that read no table which was left out.
 func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors,
 	options ...Option) (otherErrors Errors,
 	warnings []*Error) {
 	left := *doc
 	left.tables, left.views = slices.Clone(doc.tables), slices.Clone(doc.views)
-	omittedTables := map[string]bool{} // the tables that are left out, by the names that the policy writes
+	omittedTables := map[string]bool{} // the tables that were left out, by their names in the policy
 	for {
 		sections := doc.sectionPlaces()
 		isAbout := func(position place) bool {
@@ -28,7 +28,7 @@ func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, proble
 			return isAbout(d.place)
 		})
 		left.views = slices.DeleteFunc(left.views, func(d viewDecl) bool { return isAbout(d.place) })
-		if len(left.tables)+len(left.views) == errorsBefore { // the problems are in other sections
+		if len(left.tables)+len(left.views) == errorsBefore { // the problems are in other sections of the policy
 			return otherErrors, nil
 		}
 		c, _, err := compileDocument(&left, snap, options)
@@ -46,7 +46,7 @@ func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, proble
 		if err != nil {
 			return otherErrors, nil
 		}
-		for _, w := range findings { // warnings about relations that are not listed are left out, since they may be listed
+		for _, w := range findings { // a warning that a relation is not listed may be wrong, since tables were left out
 			if position := sectionOf(sections, w); position != (place{}) {
 				warnings = append(warnings, w)
 			}
@@ -55,7 +55,7 @@ func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, proble
 	}
 }
 
-// sectionPlaces returns the places where the text about each table, view, function and attribute begins.
+// sectionPlaces returns the places at which the tables, views, functions and attributes of the policy begin.
 func (d *Document) sectionPlaces() []place {
 	var out []place
 	for _, t := range d.tables {
@@ -74,7 +74,8 @@ func (d *Document) sectionPlaces() []place {
 	return out
 }
 
-// sectionOf returns the last place of sections before an error; the zero place if the error is about the whole file.
+// sectionOf returns the entry of sections in which an error is: the last place before it. It returns the zero place if
+// the error is about the whole file.
 func sectionOf(sections []place, e *Error) place {
 	position := place{File: e.File, Line: e.Line, Column: e.Column}
 	section := place{}
@@ -90,7 +91,7 @@ func comparePlaces(a, b place) int {
 	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }
 
-// mayReadOmitted tells whether a view reads a table that is left out, or may read one. A view that does not exist reads none.
+// mayReadOmitted tells whether a view reads a table that was left out. A view that does not exist reads none.
 func mayReadOmitted(snap *catalog.Snapshot, view string, omittedTables map[string]bool) bool {
 	schema, name := "", view
 	if i := strings.IndexByte(view, '.'); i >= 0 {

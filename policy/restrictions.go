@@ -11,8 +11,8 @@ import (
 )
 
 // Restrictions describes what the policy restricts besides rows and columns: objects, contracts, reads of functions,
-// published tools, limits, aggregates and columns by key. Each has a name, and parts that describe it in words for
-// people. The part "" is exact: two restrictions with equal parts "" mean the same.
+// published tools, limits, aggregates and columns by key. The outer key is the name of a restriction, and the inner map
+// describes its parts for people. The part "" is exact: restrictions with the same part "" mean the same.
 func (p *Policy) Restrictions() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, o := range p.objectList {
@@ -77,7 +77,7 @@ func trueText(value bool) string {
 	return ""
 }
 
-// describeParts returns the contract's terms in words, by the value that selects them.
+// describeParts describes the contract's terms for people, by the attribute value that selects them.
 func (c *Contract) describeParts() map[string]string {
 	out := map[string]string{"": describedText(c.describe), "by": c.By, "governs": strings.Join(c.GovernedObjects, ", ")}
 	var apart []string

@@ -13,12 +13,12 @@ type ruleCompiler struct {
 	ownAttributes   map[string]bool // the attributes with which own blocks compare
 	tablePath       []catalog.Name  // the tables whose rules are being compiled, outermost first
 	currentRule     *Rule           // the block that is being compiled
-	outermostRule   *Rule           // the block that no other contains, set once it is compiled
+	outermostRule   *Rule           // the outermost block, set once it is compiled
 	inListCondition bool            // true while the compiled blocks are conditions on the elements of a list
-	inGroupRule     bool            // true while the compiled blocks say which rows count in groups
+	inGroupRule     bool            // true while the compiled blocks decide which rows count in groups
 }
 
-// tableRule compiles the predicate of a table, once.
+// tableRule returns the predicate of a table, which it compiles at the first call.
 func (c *ruleCompiler) tableRule(name catalog.Name) predicate.Node {
 	t := c.tables[name]
 	if t.isCompiled {
@@ -87,7 +87,8 @@ func (c *ruleCompiler) compileBlocks(blocks []block, row *catalog.Relation) []pr
 	return out
 }
 
-// beginRule begins the rule of a block. The returned function ends the rule, and gives it the block's node.
+// beginRule makes a Rule for a block that is about to be compiled. The returned function stores the block's node in the
+// Rule, and returns to the enclosing Rule.
 func (c *ruleCompiler) beginRule(b block) (leave func(*predicate.Node)) {
 	if b == nil {
 		return func(*predicate.Node) {}
@@ -118,19 +119,20 @@ func (c *ruleCompiler) compileCondition(b block, r *catalog.Relation) predicate.
 	return c.compileBlock(b, r)
 }
 
-// compileOtherRows compiles blocks on rows of another table, which do not become parts of the table's rule.
+// compileOtherRows compiles blocks about rows of another table. These do not become parts of the table's rule.
 func (c *ruleCompiler) compileOtherRows(blocks []block, r *catalog.Relation) predicate.All {
 	defer func(r *Rule) { c.currentRule = r }(c.currentRule)
 	c.currentRule = &Rule{}
 	return c.compileBlocks(blocks, r)
 }
 
-// compileWhere compiles blocks that a key where puts on a lookup table's own columns; nil: there are none.
+// compileWhere compiles the blocks of a key where, which may read only columns of the table that the key is about; nil:
+// there are none.
 func (c *ruleCompiler) compileWhere(blocks []block, r *catalog.Relation) predicate.Node {
 	return c.compileWhereOfKey("where", blocks, r)
 }
 
-// compileWhereOfKey is compileWhere for blocks under a key that is not called where.
+// compileWhereOfKey does the same as compileWhere for blocks under a key with another name.
 func (c *ruleCompiler) compileWhereOfKey(key string, blocks []block, r *catalog.Relation) predicate.Node {
 	if len(blocks) == 0 {
 		return nil
@@ -139,7 +141,7 @@ func (c *ruleCompiler) compileWhereOfKey(key string, blocks []block, r *catalog.
 		c.checkOwnColumns(key, b)
 	}
 	defer func(r *Rule) { c.currentRule = r }(c.currentRule)
-	c.currentRule = &Rule{} // the blocks do not become parts of the row's rule
+	c.currentRule = &Rule{} // the blocks are not parts of the row's rule, so their Rule is discarded
 	return predicate.All(c.compileBlocks(blocks, r))
 }
 
@@ -162,7 +164,7 @@ func (c *ruleCompiler) checkOwnColumns(key string, b block) {
 	}
 }
 
-// impliedCondition makes a block from the text of an expression that the policy does not write itself.
+// impliedCondition makes a block from the text of an expression that pgconsent adds to the policy.
 func (c *ruleCompiler) impliedCondition(position place, text string) block {
 	return sqlBlock{place: position, text: text, placeAt: func(int) place { return position }}
 }

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Schema returns the JSON Schema of a policy, draft 2020-12, for editors. It has what is known without a database:
-// keys, the kinds of their values, and fixed words.
+// Schema returns the JSON Schema (draft 2020-12) of policies, for editors. It contains what is known without a
+// database: keys, kinds of values, and fixed words.
 func Schema() []byte {
 	defs := map[string]any{}
 	root := policyShape().jsonSchema(defs)

@@ -1,8 +1,7 @@
 package policy
 
-// shape describes the form of a value in a policy. The shapes are the one description of all keys; the JSON Schema for
-// editors is made from them. The decoder has functions for the same keys; a test decodes an example of every shape and
-// compares.
+// shape describes the form of a value in a policy. The JSON Schema for editors is generated from the shapes. The
+// decoder has its own functions for the same keys, and a test compares the two by decoding an example of every shape.
 type shape struct {
 	doc            string
 	definitionName string // the name of a shape that is used in several places or contains itself
@@ -11,7 +10,7 @@ type shape struct {
 
 	keys         []shapeKey // the keys of a mapping with fixed keys
 	requiredKeys []string   // keys that a mapping must have
-	eitherKeys   [][]string // lists of keys; a mapping must have all keys of one of the lists
+	eitherKeys   [][]string // lists of keys; a mapping must have all keys of at least one list
 	hasOneKey    bool       // a mapping must have exactly one key
 	keyPattern   string     // the pattern of the keys of a mapping with free keys; "": any key
 	values       *shape     // the shape of the values of a mapping with free keys, or of the items of a list
@@ -45,7 +44,7 @@ const (
 	tableKind   // a mapping with free keys
 	listKind
 	anyOf
-	referenceKind // a reference to another shape by its name def
+	referenceKind // a reference to the shape with the same definitionName
 )
 
 func wordShape(doc string) *shape { return &shape{kind: wordKind, doc: doc, example: "name"} }
@@ -85,7 +84,7 @@ func (s *shape) withEither(lists ...[]string) *shape {
 	return s
 }
 
-// withExactlyOne makes the keys exclude each other.
+// withExactlyOne requires a mapping to have exactly one of the keys.
 func (s *shape) withExactlyOne() *shape {
 	s.hasOneKey = true
 	return s

@@ -62,7 +62,8 @@ func pairsShape() *shape {
 }
 
 func visibleShape() *shape {
-	// The name of a table is a key beside where or rows. A schema cannot say which key is the name; the decoder can.
+	// The name of a table is a key beside where or rows. A JSON Schema cannot say which of the keys is the name, so the
+	// decoder checks this.
 	return &shape{kind: tableKind,
 		doc: "The row that it points to shows by that table's own rule. { table: { its column: the column that " +
 			"it equals } }, and where: what that row must be besides, or rows: what it must be instead.",

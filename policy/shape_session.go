@@ -88,7 +88,7 @@ func attributeShape() *shape {
 	).withRequired("type", "source")
 }
 
-// lookupShape returns the shape of the look-up of an attribute's value.
+// lookupShape returns the shape of a lookupDecl.
 func lookupShape() *shape {
 	return keysShape("Where it is looked up.",
 		shapeKey{"table", wordShape("The table.")},

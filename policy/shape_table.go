@@ -129,7 +129,7 @@ func aggregateShape() *shape {
 	).withRequired("subject", "rows")
 }
 
-// jsonKeysShape returns the shape of the keys of a JSON object at a depth of nesting, from 1 on.
+// jsonKeysShape returns the shape of the listed keys of a JSON object. depth is 1 for the outermost object.
 func jsonKeysShape(doc string, depth int) *shape {
 	types := wordsShape("", keyTypes...)
 	if depth < maxKeyDepth {

@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Suggestions for people who know YAML, SQL or another program better than policies.
+// These are suggestions for people who know YAML, SQL or another program better than policies.
 
-// typeSlips has the policy's name of an attribute's type for names from other languages.
+// typeSlips maps names of types in other languages to the policy's names of attribute types.
 var typeSlips = map[string]string{
 	"int": "integer", "int4": "integer", "smallint": "integer", "number": "bigint", "int8": "bigint",
 	"serial": "integer", "bigserial": "bigint", "string": "text", "str": "text", "varchar": "text",
@@ -36,13 +36,13 @@ func suggestColumnRule(value string) string {
 	return closest(value, []string{"allow", "by_key"})
 }
 
-// isLikelyOpen tells whether a word is a likely mistake for open, the rule that shows every row.
+// isLikelyOpen tells whether somebody probably wrote a word to mean open, the rule that shows every row.
 func isLikelyOpen(n *node) bool {
 	return n.ScalarType == yamlfile.BoolScalar || slices.Contains(
 		[]string{"all", "any", "everything", "everybody", "public", "*", "yes", "on", "allow"}, n.Value)
 }
 
-// listSlips has suggestions for keys whose value is a list and must be a mapping.
+// listSlips has suggestions for keys whose value must be a mapping but is a list.
 var listSlips = map[string]string{
 	"columns": "write { name: allow, … }", "functions": "write { name: {}, … }", "views": "write { name: {}, … }",
 	"write": "write { commands: [ … ] }", "tables": "write name: { rows: … }, without dashes and square brackets",
@@ -81,7 +81,7 @@ func suggestPlainCharacter(text string) string {
 	return ""
 }
 
-// scalarSlips has suggestions for keys whose value is a single word and must be a mapping.
+// scalarSlips has suggestions for keys whose value must be a mapping but is a single word.
 var scalarSlips = map[string]string{
 	"own": "write { column: …, is: … }", "tenant": "write { column: …, is: … }",
 	"status": "write { column: …, is: … }", "granted": "write { column: …, is: … }",

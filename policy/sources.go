@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Sources says under which path of the HTTP API callers fetch the full text of a row, and which members the answer has.
+// Sources says at which path of the HTTP API callers fetch the full text of a row, and which JSON members the answer
+// has.
 type Sources struct {
 	Path   string // the path without the id, such as /api/v1/brain/sources/
 	Table  *Table
@@ -19,10 +20,10 @@ type Sources struct {
 	Body   string // the column with the text; its first line is the title
 }
 
-// SourceField is a member of the answer with the column that it comes from.
+// SourceField is a JSON member of the answer, and the column from which its value comes.
 type SourceField struct {
 	Name, Column string
-	JSON         string // a key in a JSON column; "": the whole column
+	JSON         string // a key in a JSON column; "": the whole column is the value
 }
 
 // Sources returns the section sources of the policy; nil: it has none.
@@ -70,10 +71,10 @@ func (d *privacyDecoder) decodeSources(n *node) {
 // sourcesPath matches a path whose last part stands for the id.
 var sourcesPath = regexp.MustCompile(`^((?:/[A-Za-z0-9._~-]+)+/)\{[a-z_][a-z0-9_]*\}$`)
 
-// reservedPaths are the paths of the server's own pages and services.
+// reservedPaths are the paths that the server itself uses.
 var reservedPaths = []string{"/v1/", "/mcp/", "/console/", "/metrics/", "/healthz/", "/readyz/"}
 
-// compileSources compiles the section. All tables must be compiled before.
+// compileSources compiles the section sources, after all tables.
 func (c *compiler) compileSources(p *Policy) *Sources {
 	decl := c.doc.sources
 	if decl == nil {

@@ -24,9 +24,9 @@ func numberConst(text string) (predicate.Constant, bool) {
 	return c, integerConst.MatchString(text)
 }
 
-// typedConst gives a string constant the type of its kind. It accepts only values that mean the same under all settings
-// of a session: a timestamp with time zone must name its zone. The second result says how to write the value; "": it is
-// right.
+// typedConst gives a string constant the type of its kind. It accepts only values whose meaning depends on no setting
+// of the session: a timestamp with time zone must name its zone. The second result says how to write the value instead;
+// "": the value is valid.
 func typedConst(value string, kind predicate.Kind) (predicate.Constant, string) {
 	c := predicate.Constant{Value: value, Kind: kind}
 	stamp := func(layouts ...string) bool {
@@ -70,7 +70,7 @@ func typedConst(value string, kind predicate.Kind) (predicate.Constant, string) 
 	return c, ""
 }
 
-// castTargets has the kinds to which a constant may be cast, by the names of their types.
+// castTargets maps the names of types to which a constant may be cast to kinds of values.
 var castTargets = map[string]predicate.Kind{
 	"text": predicate.Text, "varchar": predicate.Text, "uuid": predicate.UUID, "bool": predicate.Bool, "date": predicate.Date,
 	"int2": predicate.Number, "int4": predicate.Number, "int8": predicate.Number, "bigint": predicate.Number,
@@ -78,8 +78,8 @@ var castTargets = map[string]predicate.Kind{
 	"timestamp": predicate.Timestamp, "timestamptz": predicate.TimestampTZ, "float8": predicate.Float,
 }
 
-// castTypeName returns the name of a type of pg_catalog without modifiers, with "[]" behind it for a list; "": a type
-// that is not permitted.
+// castTypeName returns the name of a type in pg_catalog without modifiers, with "[]" after it for a list; "": no cast
+// to the type is allowed.
 func castTypeName(t *sqltext.TypeName) string {
 	names := stringsOf(t.GetNames())
 	if len(names) == 2 && names[0] == "pg_catalog" {
@@ -94,7 +94,7 @@ func castTypeName(t *sqltext.TypeName) string {
 	return names[0]
 }
 
-// compileCast compiles a constant with a type, or a cast to text whose result depends on no setting.
+// compileCast compiles a cast of a constant, or a cast to text whose result depends on no setting of the session.
 func (x *sqlExpression) compileCast(n *sqltext.TypeCast) (operand, bool) {
 	target := castTypeName(n.TypeName)
 	o, ok := x.compile(n.Arg)
@@ -120,8 +120,8 @@ func (x *sqlExpression) compileCast(n *sqltext.TypeCast) (operand, bool) {
 
 var intervalPart = regexp.MustCompile(`^([0-9]{1,6}) (second|minute|hour|day|week|month|year)s?(?: |$)`)
 
-// parseInterval reads whole numbers of units. Other forms are refused, because their meaning depends on the session's
-// settings.
+// parseInterval reads an interval of whole numbers and units. Other forms are refused, because their meaning depends on
+// the session's settings.
 func parseInterval(text string) (predicate.Interval, bool) {
 	var s predicate.Interval
 	for text != "" {

@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// sqlExpression turns a parsed expression into an expression of package predicate. It accepts a fixed list of nodes,
-// operators and functions; everything else is an error. Nothing on the list can raise an error on some row, act, read
-// another table, or change its meaning with the settings of a session.
+// sqlExpression converts a parsed SQL expression to an expression of package predicate. It accepts a fixed list of
+// nodes, operators and functions, and refuses everything else. Nothing on the list can fail for some row, change
+// anything, read another table, or depend on the settings of a session.
 type sqlExpression struct {
 	names                  *resolver
 	row                    *catalog.Relation
@@ -24,7 +24,7 @@ type sqlExpression struct {
 // operand is an expression with the kind of its value.
 type operand struct {
 	predicate.Expr
-	kind predicate.Kind // "": a string or NULL, which takes the kind of the operand beside it
+	kind predicate.Kind // "": a string or NULL, which takes the kind of the other operand
 	at   int32
 }
 
@@ -90,7 +90,7 @@ func (x *sqlExpression) compile(n *sqltext.Node) (operand, bool) {
 	}
 }
 
-// constructName returns the SQL name of a construct that is not on the list.
+// constructName returns the SQL name of a construct that expressions may not contain.
 func constructName(n any) string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", n), "*pg_query.Node_")
 	if mask, ok := map[string]string{
@@ -234,7 +234,8 @@ func (x *sqlExpression) compileNullTest(n *sqltext.NullTest) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-// compileNullTestOperand compiles the operand of IS NULL. It may be a column of a type that expressions cannot compare.
+// compileNullTestOperand compiles the operand of IS NULL, which may be a column of a type that expressions cannot
+// compare.
 func (x *sqlExpression) compileNullTestOperand(n *sqltext.Node) (operand, bool) {
 	if ref := n.GetColumnRef(); ref != nil && x.row != nil {
 		column, ok := x.findColumn(ref)
@@ -337,7 +338,7 @@ func (x *sqlExpression) compileCase(n *sqltext.CaseExpr) (operand, bool) {
 	return operand{out, kind, n.Location}, true
 }
 
-// compileSameKind compiles expressions whose values must have one kind.
+// compileSameKind compiles expressions whose values must all have the same kind.
 func (x *sqlExpression) compileSameKind(nodes []*sqltext.Node, location int32) ([]predicate.Expr, predicate.Kind,
 	bool) {
 	var operands []operand
@@ -366,7 +367,7 @@ func (x *sqlExpression) compileSameKind(nodes []*sqltext.Node, location int32) (
 	return out, kind, true
 }
 
-// mixesTextColumns tells whether an expression compares texts of several columns, whose collations could conflict.
+// mixesTextColumns tells whether an expression compares texts of several columns, whose collations might conflict.
 func mixesTextColumns(kind predicate.Kind, parts ...predicate.Expr) bool {
 	if kind.Element() != predicate.Text {
 		return false
@@ -382,7 +383,7 @@ func mixesTextColumns(kind predicate.Kind, parts ...predicate.Expr) bool {
 	return len(columns) > 1
 }
 
-// convert gives an operand a kind. It succeeds if the operand has that kind, or none yet.
+// convert gives a kind to an operand. It succeeds if the operand has this kind, or no kind yet.
 func (x *sqlExpression) convert(o operand, kind predicate.Kind) (operand, bool) {
 	if o.kind == kind {
 		return o, true

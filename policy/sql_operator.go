@@ -49,7 +49,7 @@ func (x *sqlExpression) compileOperator(n *sqltext.A_Expr) (operand, bool) {
 
 var comparisons = []string{"=", "<>", "<", "<=", ">", ">="}
 
-// compileOperatorText compiles an expression with an operator.
+// compileOperatorText compiles an expression with the operator op.
 func (x *sqlExpression) compileOperatorText(op string, n *sqltext.A_Expr) (operand, bool) {
 	switch {
 	case n.Lexpr == nil:
@@ -71,7 +71,7 @@ func (x *sqlExpression) compileOperatorText(op string, n *sqltext.A_Expr) (opera
 	return x.fail(n.Location, suggestion, "the operator %s is not part of sql expressions", op)
 }
 
-// compileSign compiles a number with a sign.
+// compileSign compiles a number with a plus or minus sign.
 func (x *sqlExpression) compileSign(op string, n *sqltext.A_Expr) (operand, bool) {
 	o, ok := x.compile(n.Rexpr)
 	if !ok {
@@ -84,7 +84,7 @@ func (x *sqlExpression) compileSign(op string, n *sqltext.A_Expr) (operand, bool
 	return x.fail(n.Location, "it could overflow", "arithmetic is not part of sql expressions")
 }
 
-// compilePair compiles two values that must have one kind.
+// compilePair compiles two values that must have the same kind.
 func (x *sqlExpression) compilePair(left, right *sqltext.Node) (a, b operand, ok bool) {
 	a, ok = x.compile(left)
 	b, ok2 := x.compile(right)
@@ -127,7 +127,7 @@ func (x *sqlExpression) compileComparison(op string, left, right *sqltext.Node, 
 		predicate.Bool, location}, true
 }
 
-// compileDistinct compiles IS [NOT] DISTINCT FROM into other operators, since this one cannot be schema-qualified.
+// compileDistinct compiles IS [NOT] DISTINCT FROM to other operators, since its name cannot be schema-qualified.
 func (x *sqlExpression) compileDistinct(n *sqltext.A_Expr) (operand, bool) {
 	equal, ok := x.compileComparison("=", n.Lexpr, n.Rexpr, n.Location)
 	if !ok {
@@ -159,7 +159,7 @@ func (x *sqlExpression) compileNullIf(n *sqltext.A_Expr) (operand, bool) {
 		n.Location}, true
 }
 
-// compileIn compiles IN. If all values are constants, it becomes one comparison with a list.
+// compileIn compiles IN. If all values are constants, the result is one comparison with a list.
 func (x *sqlExpression) compileIn(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	items := n.Rexpr.GetList()
 	if items == nil {
@@ -226,7 +226,7 @@ func (x *sqlExpression) compileOverlap(op string, n *sqltext.A_Expr) (operand, b
 		predicate.Bool, n.Location}, true
 }
 
-// maxPatternBytes bounds the length of a LIKE pattern.
+// maxPatternBytes is the largest length of a LIKE pattern.
 const maxPatternBytes = 1000
 
 // compileLike compiles a LIKE.
@@ -274,8 +274,8 @@ func (x *sqlExpression) compileBetween(n *sqltext.A_Expr) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-// compileShift compiles the clock plus or minus a constant interval. A column plus an interval is refused: the sum
-// could leave the range of its type.
+// compileShift compiles the present time plus or minus a constant interval. It refuses a column plus an interval,
+// because the sum could be outside of the type's range.
 func (x *sqlExpression) compileShift(op string, n *sqltext.A_Expr) (operand, bool) {
 	suggestion := "move the clock instead: column < now() - interval '30 days'"
 	o, ok := x.compile(n.Lexpr)

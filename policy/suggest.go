@@ -20,7 +20,7 @@ func closest(writtenName string, candidates []string) string {
 	return "did you mean " + quoteName(near) + "?"
 }
 
-// closestOrFew is [closest]. If no candidate is similar, it lists the candidates, unless there are many.
+// closestOrFew does the same as [closest]. If no candidate is similar and there are only few, it lists the candidates.
 func closestOrFew(writtenName string, candidates []string) string {
 	if near := closest(writtenName, candidates); near != "" || len(candidates) == 0 {
 		return near
@@ -35,7 +35,7 @@ func closestOrFew(writtenName string, candidates []string) string {
 	return "it has " + strings.Join(quoted, ", ")
 }
 
-// closestOrAll is [closest]. If no known word is similar, it lists them all.
+// closestOrAll does the same as [closest]. If no word is similar, it lists all words.
 func closestOrAll(writtenName string, allowedWords []string) string {
 	if near := closest(writtenName, allowedWords); near != "" {
 		return near

@@ -27,7 +27,7 @@ type tableDecl struct {
 	lifecycle *lifecycleDecl
 }
 
-// tableKeys are keys of a table that people also write by mistake inside rows.
+// tableKeys are the keys of a table that people sometimes write inside rows by mistake.
 var tableKeys = []string{"rows", "columns", "write", "observe", "aggregate", "lifecycle"}
 
 func (d *tableDecoder) decodeTable(position place, name string, n *node) {
@@ -37,7 +37,7 @@ func (d *tableDecoder) decodeTable(position place, name string, n *node) {
 		d.fail(n.Place, "indent it further than the table's name", "%s is not beneath a table", name)
 		return
 	}
-	// the value of the key rows was written in the place of the table's mapping
+	// the value of rows stands where the table's mapping belongs
 	if n.Kind == yamlfile.ScalarNode || n.Kind == yamlfile.ListNode {
 		suggestion := "write { rows: [ … ] }"
 		if n.Kind == yamlfile.ScalarNode {
@@ -87,8 +87,8 @@ func (d *tableDecoder) decodeRows(decl *tableDecl, n *node) {
 	d.doc.blockNames[n.Place] = "none"
 }
 
-// isPlainColumn tells whether agents see a column unchanged. They may write no other columns: a mask would not tell
-// them what they have written.
+// isPlainColumn tells whether agents see a column unchanged. They may write no other columns, because a mask would not
+// show them what they have written.
 func (d *tableDecl) isPlainColumn(name string) bool {
 	return d.columns == nil || slices.ContainsFunc(d.columns,
 		func(c columnDecl) bool {
@@ -96,7 +96,7 @@ func (d *tableDecl) isPlainColumn(name string) bool {
 		})
 }
 
-// isVisibleColumn tells whether agents see a column unchanged or masked, but not always as NULL.
+// isVisibleColumn tells whether agents see values of a column, unchanged or masked, and not always NULL.
 func (d *tableDecl) isVisibleColumn(name string) bool {
 	return d.columns == nil || slices.ContainsFunc(d.columns,
 		func(c columnDecl) bool { return c.Name == name && c.Mask != Null })

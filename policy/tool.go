@@ -10,22 +10,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Tool publishes a function as a tool of MCP.
+// Tool publishes a function as an MCP tool.
 type Tool struct {
 	Name        string
 	Description string
-	Arguments   []ToolArgument // the arguments, in the order of the function's
+	Arguments   []ToolArgument // the arguments, in the order of the function's arguments
 }
 
-// ToolArgument is an argument of a tool. Pinned arguments are left out.
+// ToolArgument is an argument of a tool. Arguments with a pinned value are left out.
 type ToolArgument struct {
 	Name        string
 	Type        string // the type as the catalog writes it
 	Description string
-	Optional    bool // the caller may leave it out, since the function has a default for it
+	Optional    bool // the caller may leave the argument out, since the function has a default for it
 }
 
-// BuiltinTools are the names of pgconsent's own tools. A policy cannot publish a function under them.
+// BuiltinTools are the names of pgconsent's own MCP tools, which a policy may not use for its tools.
 var BuiltinTools = []string{
 	"consent_grant", "consent_revoke", "consent_status", "context_enter", "context_leave", "context_list",
 	"degrade_relationship", "interaction_end", "interaction_session", "list_tables",
@@ -34,7 +34,7 @@ var BuiltinTools = []string{
 	"privacy_grant", "privacy_revoke", "query", "track_interaction", "upgrade_relationship",
 }
 
-// toolName matches the names of tools that vendors of models accept.
+// toolName matches the names of MCP tools that vendors of models accept.
 var toolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
 // toolDecl is the key tool of a function.
@@ -42,7 +42,7 @@ type toolDecl struct {
 	place
 	name, description string
 	nameAt            place
-	arguments         []toolArgumentDecl // the arguments that the policy describes; nil: all arguments that are not pinned
+	arguments         []toolArgumentDecl // the arguments that the policy describes; nil: all that are not pinned
 	hasArguments      bool
 }
 
@@ -158,7 +158,8 @@ func (c *functionCompiler) compileToolArguments(t *toolDecl, f *Function) []Tool
 	return out
 }
 
-// CallStatement returns the SQL that the tool runs: a call with the given arguments as parameters, in their order.
+// CallStatement returns the SQL that the tool runs: a call of the function with the named arguments as parameters, in
+// this order.
 func (f *Function) CallStatement(names []string) string {
 	arguments := make([]string, len(names))
 	for i, name := range names {
@@ -168,7 +169,7 @@ func (f *Function) CallStatement(names []string) string {
 		strings.Join(arguments, ", "))
 }
 
-// describeParts describes the tool in words for people.
+// describeParts describes the tool for people.
 func (t *Tool) describeParts(f *Function) map[string]string {
 	out := map[string]string{"": t.describe(), "function": f.Name.String(), "description": t.Description}
 	for _, a := range t.Arguments {
@@ -177,7 +178,7 @@ func (t *Tool) describeParts(f *Function) map[string]string {
 	return out
 }
 
-// describe describes everything about the tool, for the hash of the policy.
+// describe returns a text with everything about the tool, for the hash of the policy.
 func (t *Tool) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %q", t.Name, t.Description)

@@ -6,23 +6,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ViewCopy is a kind of copy of an owner's view. Each copy is made of another query.
+// ViewCopy is a kind of copy that pgconsent makes of a view of the application. Each kind has another query.
 type ViewCopy int
 
 const (
-	RowCopy      ViewCopy = iota // the copy relies on row security alone
-	FilteredCopy                 // the copy's query also contains the predicates of its tables
-	SignedCopy                   // the copy reads signed views, for leak-safe statements
+	RowCopy      ViewCopy = iota // the query relies on row security alone
+	FilteredCopy                 // the query also contains the predicates of its tables
+	// the query reads signed views, for statements whose expressions cannot fail or print hidden values (leak-safe)
+	SignedCopy
 )
 
-// ViewRewriter checks the query of a view by the rules for agents' statements, and returns the query of a copy. Names
-// are qualified, and functions are pinned. Tables and views of p are replaced by pgconsent's views of them where agents
-// read those. partly is true if a FilteredCopy reads a table without its predicate. A SignedCopy is "" if the query has
-// an expression that is not leak-safe.
+// ViewRewriter checks the query of a view by the rules for agents' statements, and returns the query of a copy. In it,
+// names are qualified, function arguments are pinned, and pgconsent's views replace the tables and views of p where
+// agents read those views. partly is true if a FilteredCopy reads a table without its predicate. A SignedCopy is "" if
+// the query has an expression that is not leak-safe.
 type ViewRewriter func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, copyKind ViewCopy) (query string,
 	partly bool, err error)
 
-// compile compiles a view, and before it the views that it reads.
+// compile compiles a view after the views that it reads.
 func (c *viewCompiler) compile(p *Policy, decl viewDecl) {
 	schema, name := splitName(decl.name)
 	resolved, ok := c.snap.ResolveRelation(schema, name)
@@ -53,10 +54,11 @@ func (c *viewCompiler) compile(p *Policy, decl viewDecl) {
 	}
 }
 
-// maxViewDepth bounds how many views may read each other in a chain.
+// maxViewDepth is the largest number of views in a chain of views that read each other.
 const maxViewDepth = 32
 
-// copyView returns a view with the queries of its copies; nil after an error. It copies the views that it reads first.
+// copyView returns a view with the queries of its copies; nil after an error. It copies the views that the view reads
+// first.
 func (c *viewCompiler) copyView(p *Policy, decl viewDecl, r *catalog.Relation, depth int) *View {
 	if v, ok := p.View(r.Name); ok {
 		return v

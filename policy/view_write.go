@@ -7,10 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// setWrite works out what agents may change through a view. It is what they may change of the one table or view that it
-// reads, in the columns that the view shows unchanged. PostgreSQL must find the view, and every view that it reads,
-// updatable without triggers and rules. Agents write through pgconsent's copy of the view (see [ViewCopy]), which has
-// neither.
+// setWrite sets what agents may write through a view: what they may write of the one table or view that it reads, in
+// the columns that it shows unchanged. PostgreSQL must consider the view, and every view that it reads, updatable
+// without triggers and rules. Agents write through pgconsent's copy of the view (see [ViewCopy]), which has neither.
 func (v *View) setWrite(p *Policy) {
 	if len(v.Relation.Reads) != 1 || v.Relation.AllowedCommands == 0 {
 		return
@@ -51,8 +50,8 @@ func (v *View) setWrite(p *Policy) {
 	}
 }
 
-// viewColumns returns for each column of a view the column that it shows, of the one relation which the view reads. It
-// is "" for an expression. The result is nil if the query has another form.
+// viewColumns returns for each column of a view the column of source that it shows, or "" for an expression. The result
+// is nil if the query does not have the form of a plain SELECT from one relation.
 func viewColumns(view, source *catalog.Relation) []string {
 	tree, refusal := sqltext.Parse(view.Definition)
 	if refusal != nil || len(tree.Stmts) != 1 {
@@ -63,7 +62,7 @@ func viewColumns(view, source *catalog.Relation) []string {
 		len(query.TargetList) != len(view.Columns) {
 		return nil
 	}
-	sourceNames := map[string]string{} // the relation's columns, by the names that the query gives them
+	sourceNames := map[string]string{} // the columns of source, by the names that the query gives them
 	aliases := query.FromClause[0].GetRangeVar().GetAlias().GetColnames()
 	if len(aliases) > len(source.Columns) {
 		return nil
@@ -77,7 +76,7 @@ func viewColumns(view, source *catalog.Relation) []string {
 	}
 	out := make([]string, len(query.TargetList))
 	for i, n := range query.TargetList {
-		// the query reads one relation, so a qualifier before a column's name means that relation
+		// the query reads only one relation, so a qualifier before a column's name means that relation
 		fields := n.GetResTarget().GetVal().GetColumnRef().GetFields()
 		if len(fields) > 0 {
 			out[i] = sourceNames[fields[len(fields)-1].GetString_().GetSval()]

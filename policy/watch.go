@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Watch notes the state of a policy's files and folders when they are read, and tells whether they change later. It is
-// for one goroutine.
+// Watch stores the state of a policy's files and folders when they are read, and tells later whether they have changed.
+// It is not safe for concurrent use.
 type Watch struct {
 	seen      map[string]string
-	lastState string // the state that the last call of Changed saw
+	lastState string // the state at the last call of HasChanged
 }
 
-// noteState notes the state of a file or folder before it is read.
+// noteState stores the state of a file or folder before it is read.
 func (w *Watch) noteState(path string) {
 	if _, ok := w.seen[path]; !ok {
 		w.seen[path] = fileState(path)
@@ -40,8 +40,8 @@ func fileState(path string) string {
 	return strings.Join(names, "\x00")
 }
 
-// HasChanged tells whether something has changed since it was read, and has been unchanged since the last call of
-// Changed. So people who save several files have the time between two calls to finish.
+// HasChanged tells whether a file has changed since it was read, and no file has changed since the last call of
+// HasChanged. So somebody who saves several files can finish before the policy is read again.
 func (w *Watch) HasChanged() bool {
 	var b strings.Builder
 	isSameMask := true

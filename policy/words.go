@@ -43,7 +43,7 @@ func (p *Policy) addWords(r *Rule, row *catalog.Relation, depth int, out *[]Rule
 	}
 }
 
-// inWords describes a node in words. It shows SQL for a node that has no words.
+// inWords describes a node in words, or by its SQL if there are no words for it.
 func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 	switch n := n.(type) {
 	case predicate.Open:
@@ -114,7 +114,7 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 	return "the condition " + conditionText(n, row)
 }
 
-// subjectsText says in words who must consent, and how.
+// subjectsText says in words who must consent and how.
 func subjectsText(n predicate.RecordedConsent, how string) string {
 	subjects := n.Subject
 	if subjects == "" {
@@ -130,7 +130,7 @@ func subjectsText(n predicate.RecordedConsent, how string) string {
 	return text
 }
 
-// registryText says in words which record the registry must have.
+// registryText says in words which record a subject must have in the registry.
 func registryText(n predicate.RegistryConsent) string {
 	var out []string
 	listed := func(label string, words []string, session []predicate.Grantee) {
@@ -182,7 +182,7 @@ func attributeNames(grantees []predicate.Grantee) string {
 	return strings.Join(out, ", ")
 }
 
-// conditionText returns the SQL of a node, without the test for a sealed session.
+// conditionText returns the SQL of a node without the test that the session is signed.
 func conditionText(n predicate.Node, row *catalog.Relation) string {
 	return strings.TrimPrefix(ReadableSQL(predicate.CheckSQL(n, row)), "(SELECT sealed()) AND ")
 }
@@ -212,7 +212,7 @@ func granteeText(n predicate.Grant) string {
 	return strings.Join(who, " or ")
 }
 
-// linkText describes links, as in note_people (note_id = id) → people (id = person_id).
+// linkText describes links as in: note_people (note_id = id) → people (id = person_id).
 func linkText(steps []predicate.Step) string {
 	var out []string
 	for _, s := range steps {
@@ -234,7 +234,7 @@ func noSubjectText(required bool) string {
 
 var qualifiedOperator = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`)
 
-// ReadableSQL returns generated SQL without the schema names that only make it independent of the search path.
+// ReadableSQL returns generated SQL without the schema names that it has only to be independent of the search path.
 func ReadableSQL(sql string) string {
 	sql = qualifiedOperator.ReplaceAllString(sql, "$1")
 	return strings.NewReplacer("pg_catalog.", "", "pgconsent_signed.attr(", "attr(", "pgconsent_signed.sealed(",

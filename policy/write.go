@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Write says what agents may change of a table. They change only rows that they see, and must still see the rows after
+// Write says what agents may write in a table. They may change only rows that they see, and must still see them after
 // the change.
 type Write struct {
 	Insert, Update, Delete bool
@@ -17,8 +17,9 @@ type Write struct {
 	Insertable []string // the columns that an INSERT may name, and the stamped columns, in the table's order
 	Updatable  []string // the columns that an UPDATE may set
 	Stamps     []Stamp
-	Notices    []string              // the notices that an INSERT raises if the agent sends another value than a stamp's
-	Lists      []predicate.ListBound // the bounds of lists of ids that agents write
+	// the notices of an INSERT that sends another value for a stamped column than the stamp's
+	Notices []string
+	Lists   []predicate.ListBound // which ids agents may write into columns with lists of ids
 
 	InsertCheck predicate.Node // the condition that a new row must meet
 	UpdateCheck predicate.Node // the condition that a changed row must meet
@@ -26,11 +27,11 @@ type Write struct {
 	// the visible rows that agents may change, and the visible rows that they may delete; nil: all visible rows
 	UpdatableRows, DeletableRows predicate.Node
 
-	// AffectsOtherRules: the rules of other tables read rows of this table, and the session decides which of its visible
+	// AffectsOtherRules: the rules of other tables read this table, and it depends on the session which of the visible
 	// rows an agent may change.
 	AffectsOtherRules bool
 
-	// InsertsAreHidden: a stamp makes every row that agents insert invisible to them.
+	// InsertsAreHidden: because of a stamp, agents never see the rows that they insert.
 	InsertsAreHidden bool
 }
 
@@ -59,7 +60,7 @@ func (w *Write) Conditions() []predicate.Node {
 		func(n predicate.Node) bool { return n == nil })
 }
 
-// describe describes what the writes mean, for the hash of the policy.
+// describe returns a text with everything that agents may write, for the hash of the policy.
 func (w *Write) describe(r *catalog.Relation) string {
 	if w == nil {
 		return ""
@@ -85,7 +86,7 @@ func (w *Write) describe(r *catalog.Relation) string {
 	return strings.Join(parts, " ")
 }
 
-// clearAffectsOtherRules resets AffectsOtherRules of tables that no other table's rule reads.
+// clearAffectsOtherRules sets AffectsOtherRules to false for tables that no other table's rule reads.
 func (p *Policy) clearAffectsOtherRules() {
 	for _, t := range p.tables {
 		if t.Write == nil || !t.Write.AffectsOtherRules {

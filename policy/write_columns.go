@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// sendableColumns returns the columns for which agents may send values, in the table's order.
+// sendableColumns returns the columns for which agents may send values in a write, in the table's order.
 func (c *writeCompiler) sendableColumns(decl *writeDecl, t *policyTable) []string {
 	r := t.relation
 	stamped := func(name string) bool {
@@ -50,7 +50,8 @@ func (c *writeCompiler) sendableColumns(decl *writeDecl, t *policyTable) []strin
 }
 
 // decidesVisibility tells whether a column decides who sees the row in another way than by naming its owner. It may be
-// a status, a list of grants, or the tenant that all share. Agents may send such a column only if the policy names it.
+// a status, a list of grants, or a tenant with a shared value. Agents may send such a column only if the policy names
+// it under write.
 func decidesVisibility(rows predicate.Node, column string) bool {
 	for _, part := range predicate.Conjuncts(rows) {
 		switch part.(type) {
@@ -64,7 +65,7 @@ func decidesVisibility(rows predicate.Node, column string) bool {
 	return false
 }
 
-// refuseSequences refuses writes that show agents numbers of a sequence from which others draw as well.
+// refuseSequences refuses writes that show agents numbers from a sequence that other sessions use, too.
 func (c *writeCompiler) refuseSequences(out *Write, decl *writeDecl, t *policyTable) {
 	if _, isOpen := t.rows.(predicate.Open); isOpen || !out.Insert || decl.accepts(acceptSequences) {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// writeCompiler compiles what agents may change.
+// writeCompiler compiles what agents may write.
 type writeCompiler struct {
 	*resolver
 	rules     *ruleCompiler
@@ -17,8 +17,8 @@ type writeCompiler struct {
 	referrers *referrerLeaks
 }
 
-// compile compiles what agents may change of a table. The rules of all tables must be compiled before. The result is
-// nil if they may change nothing.
+// compile compiles what agents may write in a table, after the rules of all tables. The result is nil if they may write
+// nothing.
 func (c *writeCompiler) compile(t *policyTable) *Write {
 	decl := t.decl.write
 	if decl == nil || !c.isWritable(decl, t) {
@@ -66,7 +66,7 @@ func (c *writeCompiler) compile(t *policyTable) *Write {
 	c.writableColumns(out, decl, t, sendable, withheld)
 	c.compileChecks(out, decl, t)
 	c.checkForeignKeys(out, decl, t, sendable)
-	if len(c.withheldWrites) > withheld { // a command is withheld if all of its columns are
+	if len(c.withheldWrites) > withheld { // a command is withheld if all of its columns were withheld
 		out.Insert = out.Insert && len(out.Insertable) > 0
 		out.Update = out.Update && len(out.Updatable) > 0
 	}
@@ -96,8 +96,8 @@ func (c *writeCompiler) isWritable(decl *writeDecl, t *policyTable) bool {
 	return false
 }
 
-// refuseCollisions refuses inserts of rows whose keys may collide although agents choose none of the key's columns. The
-// collision would tell about a hidden row, or about a hidden column of a visible row.
+// refuseCollisions refuses inserts of rows that may collide in a key although agents choose none of the key's columns.
+// The collision would tell agents about a hidden row, or about a hidden column of a visible row.
 func (c *writeCompiler) refuseCollisions(out *Write, decl *writeDecl, t *policyTable, sendable []string) {
 	r := t.relation
 	for _, key := range c.graph.uniqueKeys(r) {
@@ -124,7 +124,7 @@ func (c *writeCompiler) refuseCollisions(out *Write, decl *writeDecl, t *policyT
 	}
 }
 
-// refuseInsert withholds INSERT if values that agents do not choose would tell about hidden rows or columns.
+// refuseInsert withholds INSERT if values that agents do not choose would tell them about hidden rows or columns.
 func (c *writeCompiler) refuseInsert(out *Write, decl *writeDecl, t *policyTable) {
 	if reason := c.leaks.whyStampHashed(decl, t); out.Insert && reason != "" && !decl.accepts(acceptValues) {
 		c.withhold(decl.place, "say accept: ["+acceptValues+"], or mask it with null",
@@ -138,7 +138,7 @@ func (c *writeCompiler) refuseInsert(out *Write, decl *writeDecl, t *policyTable
 	}
 }
 
-// warnMissingValues warns of columns that agents do not set and without which no INSERT succeeds.
+// warnMissingValues warns of columns that agents cannot set and without which every INSERT fails.
 func (c *writeCompiler) warnMissingValues(out *Write, decl *writeDecl, r *catalog.Relation) {
 	for _, column := range r.Columns {
 		if out.Insert && column.NotNull && column.Default == "" && column.Identity == "" && !column.Generated &&
@@ -150,7 +150,7 @@ func (c *writeCompiler) warnMissingValues(out *Write, decl *writeDecl, r *catalo
 	if !out.Insert || !decl.allColumns {
 		return
 	}
-	for _, key := range r.UniqueKeys { // a row without its natural key is of little use
+	for _, key := range r.UniqueKeys { // a row without the columns of its natural key is of little use
 		for _, name := range key.Columns {
 			column := r.Column(name)
 			if column != nil && !column.NotNull && column.Default == "" && column.Identity == "" && !column.Generated &&
@@ -163,14 +163,14 @@ func (c *writeCompiler) warnMissingValues(out *Write, decl *writeDecl, r *catalo
 	}
 }
 
-// writableColumns works out which columns each command may write. withheld is the number of writes that were withheld
-// before this table.
+// writableColumns sets which columns each command may write. withheld is the number of writes that were withheld before
+// this table.
 func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTable, sendable []string, withheld int) {
 	stamped := func(name string) bool {
 		return slices.ContainsFunc(out.Stamps, func(s Stamp) bool { return s.Column == name })
 	}
 	ruleColumns, isKnown := c.judgedColumns(decl, t)
-	lastWhy := "" // the reason why some column cannot be updated
+	lastWhy := "" // why some column cannot be updated, for a message
 	for _, column := range t.relation.Columns {
 		name := column.Name
 		isSendable := slices.Contains(sendable, name)
@@ -200,7 +200,7 @@ func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTa
 }
 
 // judgedColumns returns the columns that the table's rule and check read, and the columns from which these are
-// computed. isKnown is false if they read more than columns.
+// computed. isKnown is false if the rule or the check depends on more than these columns.
 func (c *writeCompiler) judgedColumns(decl *writeDecl, t *policyTable) (ruleColumns []string, isKnown bool) {
 	ruleColumns, isKnown = predicate.RowColumns(t.rows)
 	for _, b := range []block{decl.check, decl.rowsOfCommand("update")} {
@@ -212,13 +212,13 @@ func (c *writeCompiler) judgedColumns(decl *writeDecl, t *policyTable) (ruleColu
 	return withSources(t.relation, ruleColumns), isKnown
 }
 
-// isUpdatable tells whether an UPDATE may set a column, as far as the column itself decides. The result reason says
-// what the UPDATE would tell about columns that agents do not see.
+// isUpdatable tells whether an UPDATE may set a column, judging by this column alone. reason says what the UPDATE would
+// tell agents about columns that they do not see.
 func (c *writeCompiler) isUpdatable(out *Write, decl *writeDecl, t *policyTable, name string,
 	sendable bool) (updatable bool, reason string) {
 	isNamed := decl.namesColumn(name)
 	immutable := slices.ContainsFunc(decl.immutable, func(w wordDecl) bool { return w.text == name })
-	// a row that moves to another partition is inserted there, and gets its stamps anew
+	// an UPDATE that moves a row to another partition inserts it there, so that stamps apply again
 	moves := len(out.Stamps) > 0 && slices.Contains(t.relation.PartitionBy, name)
 	if out.Update && moves && isNamed && !immutable {
 		c.fail(decl.place, "list it under immutable",
@@ -239,11 +239,11 @@ func (c *writeCompiler) isUpdatable(out *Write, decl *writeDecl, t *policyTable,
 	return out.Update && reason == "", reason
 }
 
-// compileChecks compiles the conditions that a new row and a changed row must meet.
+// compileChecks compiles the conditions that new rows and changed rows must meet.
 //
-// A stamp overrules what the table's rule says about its column. A person that an agent creates is pending, although
-// only those who have granted show. It overrules only a condition that must hold by itself, not one of several ways to
-// be visible.
+// A stamp takes precedence over the rule's condition on the stamped column. For example, a stamp may make new persons
+// pending although the rule shows only persons who have granted. The stamp replaces only a condition that must hold by
+// itself, not one of several alternatives.
 func (c *writeCompiler) compileChecks(out *Write, decl *writeDecl, t *policyTable) {
 	stamps, overruled := stampConditions(out.Stamps)
 	var insert predicate.All
@@ -285,8 +285,8 @@ func dependsOnMoreThanRow(n predicate.Node) bool {
 	return !hasColumns || len(predicate.AttributesOf(n)) > 0
 }
 
-// stampConditions returns the conditions that stamped columns meet, and the columns that always have the value of their
-// stamp.
+// stampConditions returns the conditions that stamped columns meet. overruled are the columns that always have the
+// value of their stamp.
 func stampConditions(list []Stamp) (stamps predicate.All, overruled []string) {
 	for _, s := range list {
 		var condition predicate.Node = predicate.Status{Column: s.Column, Value: s.Value}
@@ -303,7 +303,7 @@ func stampConditions(list []Stamp) (stamps predicate.All, overruled []string) {
 	return stamps, overruled
 }
 
-// isColumnTest tells whether a condition reads one column of the row and nothing else.
+// isColumnTest tells whether a condition depends on a single column of the row and the session's attributes.
 func isColumnTest(n predicate.Node) bool {
 	switch n.(type) {
 	case predicate.Own, predicate.Status, predicate.Tenant:
@@ -312,17 +312,17 @@ func isColumnTest(n predicate.Node) bool {
 	return false
 }
 
-// contradictsStamps tells whether no row with these stamps can meet the condition.
+// contradictsStamps tells whether no row with these stamps can meet a condition.
 func contradictsStamps(n predicate.Node, stamps predicate.All) bool {
 	status, ok := n.(predicate.Status)
 	return ok && slices.ContainsFunc(stamps, func(s predicate.Node) bool {
-		stamp, fixed := s.(predicate.Status) // a stamp with the key unless has an Any as its condition
+		stamp, fixed := s.(predicate.Status) // the condition of a stamp with the key unless is an Any, not a Status
 		return fixed && stamp.Column == status.Column && stamp.Value != status.Value
 	})
 }
 
 // requireVisibleSources replaces the condition on a new row's sources by the whole rule of the sources' table. So
-// agents make rows only from rows that they see, and a hidden source fails like a missing one.
+// agents can make rows only from rows that they see. A hidden source causes the same error as a missing one.
 func (c *writeCompiler) requireVisibleSources(n predicate.Node) predicate.Node {
 	switch n := n.(type) {
 	case predicate.All:

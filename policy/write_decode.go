@@ -6,9 +6,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Knowledge that agents gain by their writes, and that a DBA may accept. If it is not accepted, the write is refused.
+// These words name what agents may learn by their writes. pgconsent refuses such a write unless the policy accepts it
+// with the word.
 const (
-	// whether a key collides with a hidden row, or an index fails when it compares with a hidden row
+	// whether a key collides with a hidden row, or an index fails to compare a value with a hidden row
 	acceptConflicts = "conflicts"
 	// whether a foreign key refers to a hidden row, or a hidden row refers to the written row
 	acceptReferences = "references"
@@ -20,11 +21,12 @@ const (
 type writeDecl struct {
 	place
 	commands, columns, immutable, accept []wordDecl
-	allColumns                           bool // the section has no key columns, so that agents may write all of them
-	stamps                               []stampDecl
-	lists                                []listDecl
-	check                                block
-	commandRules                         map[string]commandDecl // the separate rules of single commands
+	// the section write has no key columns, so agents may write all columns that they may write safely
+	allColumns   bool
+	stamps       []stampDecl
+	lists        []listDecl
+	check        block
+	commandRules map[string]commandDecl // the rules that apply to single commands only
 }
 
 // commandDecl is a rule that applies to one command in addition to the rule of the table.
@@ -33,7 +35,7 @@ type commandDecl struct {
 	rows block
 }
 
-// rowsOfCommand returns the separate rule of a command; nil: it has none.
+// rowsOfCommand returns the rule that applies only to a command; nil: there is none.
 func (d *writeDecl) rowsOfCommand(command string) block { return d.commandRules[command].rows }
 
 // stampDecl is an entry of stamps: a column with the value that INSERT gives it.
@@ -44,7 +46,7 @@ type stampDecl struct {
 	unless                   block
 }
 
-// accepts reports whether the key accept lists a word.
+// accepts tells whether the key accept lists a word.
 func (d *writeDecl) accepts(label string) bool {
 	return slices.ContainsFunc(d.accept, func(w wordDecl) bool { return w.text == label })
 }

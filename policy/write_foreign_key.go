@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// checkForeignKeys adds conditions on the rows to which new foreign keys refer. It refuses changes that would tell
-// agents which rows refer to a row.
+// checkForeignKeys adds the condition that the rows to which new foreign keys refer are visible. It refuses changes
+// that would tell agents which rows refer to a row.
 func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyTable, sendable []string) {
 	insert, update := out.InsertCheck.(predicate.All), out.UpdateCheck.(predicate.All)
 	for _, key := range t.relation.ForeignKeys {
@@ -48,8 +48,8 @@ func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyT
 }
 
 // linkToRowBefore returns the link from a changed row to the same row before the change, by a primary key that agents
-// cannot change. It is empty if agents may not see all columns of the row. Setting a key to its present value would
-// succeed, and so tell that value.
+// cannot change. With it, a foreign key may keep its value. The link is empty if agents may not see all columns of the
+// row: an UPDATE to the present value would succeed, and so tell the value.
 func (c *writeCompiler) linkToRowBefore(out *Write, t *policyTable) predicate.Step {
 	r := t.relation
 	if len(r.PrimaryKey) == 0 || t.decl.columns != nil || t.decl.aggregate != nil || len(c.doc.contracts) > 0 ||

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// listDecl bounds which ids agents may write into a list: `{ from: [sources], narrow: true, wider: blocks, chain: … }`.
+// listDecl says which ids agents may write into a list: `{ from: [sources], narrow: true, wider: blocks, chain: … }`.
 type listDecl struct {
 	place
 	column        string
@@ -21,24 +21,24 @@ type listDecl struct {
 	chain         *chainDecl
 }
 
-// chainDecl says how rows of the table follow each other: `{ match: { its column: the column of the row that it equals
-// }, all: word }`.
+// chainDecl says by which columns a row refers to another row of its table, whose list also bounds the row's list: `{
+// match: { its column: the row's column that equals it }, all: word }`.
 type chainDecl struct {
 	place
 	match         []predicate.ColumnPair
-	everybodyWord string // the word in a list that means everybody
+	everybodyWord string // the word that stands for everybody in a list
 	allAt         place
 }
 
-// sourceDecl is an entry of from, which says where permitted ids come from: `{ table: …, match: …, where: …, lists: …,
+// sourceDecl is an entry of from. It says where permitted ids come from: `{ table: …, match: …, where: …, lists: …,
 // ids: …, when: … }`.
 type sourceDecl struct {
 	place
 	table       string
 	match       []predicate.ColumnPair
 	where       []block
-	listColumns []wordDecl // the columns that hold lists of ids
-	idColumns   []wordDecl // the columns that hold single ids
+	listColumns []wordDecl // the columns with lists of ids
+	idColumns   []wordDecl // the columns with single ids
 	when        block
 }
 
@@ -144,7 +144,8 @@ func (c *writeCompiler) compileListBounds(decl *writeDecl, r *catalog.Relation) 
 	return out
 }
 
-// compileListChain compiles how rows of a table follow each other in a chain. A hidden row gives no ids to the chain.
+// compileListChain compiles by which columns rows of a table refer to each other in a chain. A row of the chain that is
+// hidden from the writer permits no ids.
 func (c *writeCompiler) compileListChain(decl *chainDecl, r *catalog.Relation) *predicate.ListChain {
 	errorsBefore := len(c.errs)
 	var key []string
@@ -205,7 +206,7 @@ func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, 
 	return out, len(c.errs) == errorsBefore
 }
 
-// describeBounds describes the bounds of lists that the database enforces, for the hash of the policy.
+// describeBounds returns a text with the bounds of lists, which the database enforces, for the hash of the policy.
 func describeBounds(bounds []predicate.ListBound) string {
 	var parts []string
 	for _, b := range bounds {

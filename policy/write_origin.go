@@ -7,13 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// originCompiler refuses writes that would take a row's sources away from it, and with them the consents that it needs.
+// originCompiler refuses writes that would separate a row from the sources that it was made from, and thus from the
+// consents that it needs.
 type originCompiler struct {
 	*resolver
 	graph keyGraph
 }
 
-// derivationsOf returns the derived nodes of a rule that are about the row itself, at any depth.
+// derivationsOf returns the derived nodes of a rule that are about the row itself, at any depth of the rule.
 func derivationsOf(n predicate.Node) []predicate.Derived {
 	var parts []predicate.Node
 	switch n := n.(type) {
@@ -31,8 +32,8 @@ func derivationsOf(n predicate.Node) []predicate.Derived {
 	return out
 }
 
-// checkWrites refuses writes by which agents could take away the source of a row that was made from it. They would also
-// take away the consent that the row needs. All writes must be compiled before.
+// checkWrites refuses writes by which agents could remove the source of a row that was made from it. The row would then
+// no longer need the source's consent. All writes must have been compiled before.
 func (c *originCompiler) checkWrites(tables []*Table) {
 	writes := map[catalog.Name]*Write{}
 	for _, t := range tables {
@@ -65,7 +66,7 @@ func (c *originCompiler) refuseOriginUpdates(t *Table, part predicate.Node) {
 	}
 }
 
-// checkLinks refuses writes that could delete links, or give another row the key of a source.
+// checkLinks refuses writes that could delete the link to a source, or give another row the key of a source.
 func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
 	position := c.tables[t.Relation.Name].decl.place
 	source := t.Relation
@@ -90,7 +91,7 @@ func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[cat
 			c.fail(c.tables[r.Name].decl.write.place, "list the columns that link under immutable",
 				"agents could update rows of %s, which say from what rows of %s were made", r.Name, t.Relation.Name)
 		}
-		// the columns by which the link belongs to the row that was made, so that it is deleted with it
+		// the columns by which the link refers to the row that was made; the link is deleted with that row
 		var linkColumns []string
 		if i == 0 {
 			linkColumns = columns
@@ -119,8 +120,8 @@ func hasColumnOutside(columns, key []string) bool {
 	return slices.ContainsFunc(columns, func(name string) bool { return !slices.Contains(key, name) })
 }
 
-// refuseReusedKey refuses writes that could give another row the key of a deleted source. A validated foreign key makes
-// that impossible.
+// refuseReusedKey refuses writes that could give another row the key of a deleted source. With a validated foreign key
+// to the source, this cannot happen.
 func (c *originCompiler) refuseReusedKey(position place, t *Table, source, r *catalog.Relation, step predicate.Step,
 	w *Write) {
 	if w == nil || !haveCommonElement(w.Insertable, step.TargetColumns()) && !haveCommonElement(w.Updatable, step.TargetColumns()) {
@@ -145,8 +146,8 @@ func (c *originCompiler) refuseReusedKey(position place, t *Table, source, r *ca
 			"be another", r.Name, t.Relation.Name)
 }
 
-// refuseForeignLinks refuses writes by which agents could give a source of their choice to a row that they do not see.
-// If the row has lost its own source, it would become visible.
+// refuseForeignLinks refuses writes by which agents could link a row that they do not see to a source of their choice.
+// If the row had lost its own source, the new source would make it visible.
 func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step predicate.Step, w *Write) {
 	if w == nil || !haveCommonElement(w.Insertable, step.TargetColumns()) {
 		return
@@ -171,8 +172,9 @@ func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step 
 		"agents could say of rows of %s that they do not see that they were made from others", t.Relation.Name)
 }
 
-// deletableTable returns a table from which agents may delete rows so that a row of r is deleted, too, or the given
-// columns of it become NULL. It is nil if there is none. They may delete the row to which the columns its refer.
+// deletableTable returns a table from which agents may delete rows if that affects a row of r: PostgreSQL deletes the
+// row too, or sets the given columns to NULL or a default. nil: there is none. Deleting the row to which targetColumns
+// refer does not count.
 func (c *originCompiler) deletableTable(r *catalog.Relation, columns, targetColumns []string,
 	writes map[catalog.Name]*Write,
 	visited map[catalog.Name]bool) *catalog.Relation {
@@ -196,7 +198,7 @@ func (c *originCompiler) deletableTable(r *catalog.Relation, columns, targetColu
 	return nil
 }
 
-// warnLinkCascades warns of links that are deleted when the owner deletes a source.
+// warnLinkCascades warns of links that PostgreSQL deletes when the owner deletes a source.
 func (c *originCompiler) warnLinkCascades(position place, r *catalog.Relation, targetColumns []string) {
 	for _, key := range r.ForeignKeys {
 		if key.OnDelete == catalog.Cascade && !slices.Equal(key.Columns, targetColumns) {
@@ -207,8 +209,8 @@ func (c *originCompiler) warnLinkCascades(position place, r *catalog.Relation, t
 	}
 }
 
-// checkForgottenSources warns of references to a source that become NULL when it is deleted, if the condition unless
-// may hold then.
+// checkForgottenSources warns of references that become NULL when their source is deleted, if the condition unless may
+// hold then.
 func (c *originCompiler) checkForgottenSources(position place, t *Table, o predicate.Origin,
 	writes map[catalog.Name]*Write) {
 	columns, _ := predicate.RowColumns(o.ExceptIf)

@@ -13,7 +13,7 @@ import (
 // Stamp is the value that an INSERT gives to a column, whatever the agent sends.
 type Stamp struct {
 	Column    string
-	Attribute string // the attribute of the session that has the value; "": the value is fixed
+	Attribute string // the session's attribute that has the value; "": the value is fixed
 	Type      string // the qualified name of the attribute's type
 	Value     string // the fixed value
 
@@ -24,8 +24,8 @@ type Stamp struct {
 // plainDefault matches a column default that is a constant.
 var plainDefault = regexp.MustCompile(`^('(?:[^']|'')*'(::[a-z0-9_ ."]+)?|-?[0-9]+|true|false|NULL::[a-z0-9_ ."]+)$`)
 
-// Notice returns the text of the notice for an agent that sends another value for a stamped column than the stamp's. It
-// is "" if the value cannot be told apart from the one that an INSERT gives to a column it leaves out.
+// Notice returns the text of the notice that an agent gets when it sends another value for a stamped column than the
+// stamp's. It is "" if PostgreSQL cannot tell a sent value from the default of a column that was left out.
 func (s Stamp) Notice(r *catalog.Relation) string {
 	column := r.Column(s.Column)
 	if s.Unless != nil || column == nil || column.Default != "" && !plainDefault.MatchString(column.Default) {
@@ -74,7 +74,7 @@ func (c *writeCompiler) compileStampException(s stampDecl, r *catalog.Relation) 
 	return c.rules.compileCondition(s.unless, r)
 }
 
-// whyUnstampable says why a fixed value cannot be a value of the column's type, in PostgreSQL's spelling; "": it can.
+// whyUnstampable says why a column's type cannot have a fixed value, as PostgreSQL writes it; "": it can.
 func (c *writeCompiler) whyUnstampable(column *catalog.Column, value string) string {
 	t := c.snap.TypeByOID(column.TypeOID)
 	switch {

@@ -62,7 +62,7 @@ func (a agentAddCmd) Run(s *session) error {
 		return err
 	}
 	if a.PasswordFile != "" {
-		password = "" // the operator has the password already
+		password = "" // the operator already has the password, in the file
 	}
 	dsn := clientDSN(c, a.Name, password, agent.Database)
 	if s.jsonOutput {
@@ -72,7 +72,7 @@ func (a agentAddCmd) Run(s *session) error {
 	return err
 }
 
-// passwordFrom returns the password in a file, or, for "", a random one.
+// passwordFrom returns the password in a file, or a random password if the file name is "".
 func passwordFrom(file string) (string, error) {
 	if file != "" {
 		return config.ReadSecret(file)
@@ -84,7 +84,7 @@ func passwordFrom(file string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(random), nil
 }
 
-// enableWithoutPassword enables an agent that logs in with tokens of an identity provider, or with a certificate.
+// enableWithoutPassword allows an agent to log in with tokens of an identity provider, or with a certificate.
 func (a agentAddCmd) enableWithoutPassword(s *session, c *config.Config, agent *config.Agent) error {
 	if a.PasswordFile != "" {
 		hint := "It logs in with its certificate."
@@ -106,8 +106,8 @@ func (a agentAddCmd) enableWithoutPassword(s *session, c *config.Config, agent *
 	return err
 }
 
-// clientDSN returns the connection string of a client of serve, with the parts that the configuration tells; of several
-// addresses it has the first.
+// clientDSN returns the connection string by which clients reach serve, as far as the configuration tells its parts. If
+// serve listens on several addresses, it has the first.
 func clientDSN(c *config.Config, name, password, database string) string {
 	address := c.Listen.First()
 	u := url.URL{Scheme: "postgres", User: url.User(name), Host: address, Path: "/" + database}
@@ -129,7 +129,7 @@ func clientDSN(c *config.Config, name, password, database string) string {
 
 type agentListCmd struct{}
 
-// agentInfo is an agent as "agent list" prints it.
+// agentInfo describes an agent as "agent list" prints it.
 type agentInfo struct {
 	Name     string `json:"name"`
 	Database string `json:"database"`

@@ -14,10 +14,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// apiClient has the flags of commands that call the HTTP API of a running serve: the token says which agent calls.
+// apiClient has the flags of commands that call the HTTP API of a running serve. The token identifies the agent.
 type apiClient struct{ serverFlags }
 
-// apiProblem is an error of the API in the form of problem JSON.
+// apiProblem is an error of the HTTP API in the form of problem JSON.
 type apiProblem struct {
 	Status int                   `json:"status"`
 	Code   string                `json:"code"`
@@ -31,7 +31,7 @@ type apiProblem struct {
 	} `json:"errors"`
 }
 
-// call calls the API and decodes the answer into out.
+// call sends a request to the API and decodes the answer into out.
 func (f apiClient) call(s *session, method, path string, query url.Values, in, out any) error {
 	server, err := f.resolve(s)
 	if err != nil {
@@ -92,16 +92,16 @@ func (f apiClient) call(s *session, method, path string, query url.Values, in, o
 	return json.Unmarshal(text, out)
 }
 
-// apiError is an error of the API, with the name that the API gives it.
+// apiError is an error of the HTTP API, with the API's name for the error.
 type apiError struct {
 	name   string
 	err    *sqlstate.Error
-	report *api.GeneralizeReport // for a refused generalization: the findings of the checks
+	report *api.GeneralizeReport // for a refused generalization, what the checks found
 }
 
 func (e *apiError) Error() string { return e.err.Message }
 
 func (e *apiError) Unwrap() error { return e.err }
 
-// Name implements consent.Named.
+// Name returns the API's name for the error. It implements consent.Named.
 func (e *apiError) Name() string { return e.name }

@@ -33,7 +33,7 @@ func (auditCmd) Help() string {
   pgconsent audit export --format ocsf --resume shipped.seq >> events.jsonl`
 }
 
-// auditRecord has those members of audit records, of every kind, that the commands read.
+// auditRecord has those members of audit records of all kinds that the commands use.
 type auditRecord struct {
 	Seq  uint64    `json:"seq"`
 	Time time.Time `json:"time"`
@@ -46,11 +46,11 @@ type auditRecord struct {
 	Attributes map[string]any `json:"attributes"`
 	Tables     []auditTable   `json:"-"`
 
-	// the tables: a list of objects in a decision, a list of names in an observation
+	// the tables: a list of objects in a record of a decision, a list of names in a record of an observation
 	RawTables json.RawMessage `json:"tables"`
 }
 
-// auditCaller says who did what the record is about, and from which address.
+// auditCaller says who caused a record, and from which address.
 type auditCaller struct {
 	Session    string `json:"session"`
 	Agent      string `json:"agent"`
@@ -62,7 +62,7 @@ type auditCaller struct {
 	Role       string `json:"role"`
 }
 
-// auditDecision has the members about the decision on a statement, or about its outcome.
+// auditDecision has the members about the decision on a statement, and about the statement's outcome.
 type auditDecision struct {
 	Tag         string `json:"tag"`
 	Fingerprint string `json:"fingerprint"`
@@ -77,7 +77,7 @@ type auditDecision struct {
 // auditCall has the members about a call by HTTP, MCP or the console.
 type auditCall struct {
 	Operation string `json:"operation"`
-	// the people whom the call is about: a list in the record of a call, one text in the record of a report
+	// the people whom the call is about: a list in the record of a call, a single text in the record of a report
 	About     stringOrList `json:"about"`
 	Everybody bool         `json:"everybody"`
 	Written   bool         `json:"written"`
@@ -118,7 +118,7 @@ func readAuditRecord(r audit.Record) (auditRecord, error) {
 	return e, nil
 }
 
-// auditFilter has the flags by which the commands tail and export choose records.
+// auditFilter has the flags by which the commands tail and export select records.
 type auditFilter struct {
 	Agent   string `placeholder:"NAME" help:"Only what this agent did."`
 	Table   string `placeholder:"NAME" help:"Only what reads or writes this table, as name or schema.name."`
@@ -126,11 +126,11 @@ type auditFilter struct {
 	Since   string `placeholder:"TIME" help:"Only what was recorded since then: 24h, 2026-01-31, or 2026-01-31T12:00:00Z."`
 	Subject string `placeholder:"ID" help:"Only what was done by this person, on their behalf, or about them."`
 
-	since             time.Time // the time from which on records are chosen
-	subjectReferences []string  // the references by which records name the subject
+	since             time.Time // only records from this time on are selected
+	subjectReferences []string  // the references that stand for the subject in records
 }
 
-// prepare evaluates the flags, and looks up the subject's references.
+// prepare evaluates the flags, and finds the references that stand for the subject in records.
 func (f *auditFilter) prepare(s *session, c *config.Config) error {
 	if f.Since != "" {
 		var err error
@@ -157,7 +157,7 @@ func (f *auditFilter) prepare(s *session, c *config.Config) error {
 	return err
 }
 
-// parseSince reads a time, or a duration before now.
+// parseSince parses a time, or a duration, which counts back from now.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if dayCount, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.Atoi(dayCount); err == nil && n >= 0 {
@@ -176,20 +176,20 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		fmt.Errorf("--since: %q is not a time: write 24h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z", text)}
 }
 
-// recordFilter chooses records. An outcome is chosen with its decision.
+// recordFilter selects records. It selects the outcome of a statement if it has selected the decision on the statement.
 type recordFilter struct {
 	auditFilter
-	awaitedOutcomes map[uint64]bool // the chosen decisions whose outcome was not read yet
+	awaitedOutcomes map[uint64]bool // the selected decisions whose outcomes have not been read yet
 }
 
-// chooses tells whether a record is chosen, and notes chosen decisions.
+// chooses tells whether a record is selected, and remembers selected decisions.
 func (f *recordFilter) chooses(e auditRecord) bool {
 	if e.Time.Before(f.since) {
 		return false
 	}
 	if e.Kind == audit.KindOutcome {
-		// If the decision of an outcome was not read, it is not known whether the decision fits: without filters the outcome
-		// is chosen.
+		// If the decision of an outcome was not read, the filters cannot be applied to it. The outcome is then selected only
+		// if there are no filters.
 		ok := f.awaitedOutcomes[e.Decision]
 		delete(f.awaitedOutcomes, e.Decision)
 		return ok || f.isEmpty()
@@ -233,8 +233,8 @@ func affectsTable(e auditRecord, table string) bool {
 	return false
 }
 
-// verifyOptions returns what is needed to verify a log: its key, and the newest record of its anchor and of
-// extraAnchor. The texts name the parts that could not be found.
+// verifyOptions returns what is needed to verify a log: its key, and the newest of the records in its anchor and in
+// extraAnchor. The texts name the parts that are missing, and what cannot be proved without them.
 func (s *session) verifyOptions(log config.Audit, extraAnchor string) (audit.VerifyOptions, []string, error) {
 	var options audit.VerifyOptions
 	var missingParts []string

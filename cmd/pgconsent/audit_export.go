@@ -80,7 +80,7 @@ func (x auditExportCmd) Run(s *session) error {
 	return err
 }
 
-// replaceFile replaces a file atomically: after a crash it has the old text or the new one.
+// replaceFile replaces a file atomically: after a crash, the file has either the old text or the new text.
 func replaceFile(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
@@ -94,15 +94,15 @@ func replaceFile(path, text string) error {
 	return os.Rename(f.Name(), path)
 }
 
-// exporter writes the chosen records to a file or to stdout.
+// exporter writes the selected records to a file or to stdout.
 type exporter struct {
 	recordFilter
 	out              io.Writer
-	afterRecord      uint64 // the number of the record behind which the export begins
+	afterRecord      uint64 // the export begins after the record with this number
 	lastRead         uint64 // the number of the last record that was read
 	usesOCSF         bool
-	sessionAddresses map[string]string      // the address of the client of each open session
-	pendingDecisions map[uint64]auditRecord // decisions whose outcome was not read yet
+	sessionAddresses map[string]string      // the client's address of each open session
+	pendingDecisions map[uint64]auditRecord // the decisions whose outcomes have not been read yet
 }
 
 func (x *exporter) addRecord(r audit.Record) error {
@@ -133,9 +133,9 @@ func (x *exporter) addRecord(r audit.Record) error {
 	return err
 }
 
-// Numbers of the class and of the activities in OCSF.
+// Numbers of the event class and of the activities in OCSF (Open Cybersecurity Schema Framework).
 const (
-	// the number of OCSF's class Datastore Activity
+	// the number of the class Datastore Activity
 	ocsfClass                                                            = 6005
 	ocsfUpdate, ocsfConnect, ocsfQuery, ocsfWrite, ocsfDelete, ocsfOther = 2, 3, 4, 5, 7, 99
 )
@@ -170,8 +170,8 @@ func ocsfActivity(e auditRecord) (int, string) {
 	}
 }
 
-// writeEvent writes a record as an OCSF event. It leaves out query_info, which would need the query's text: records
-// have no text, and the fingerprint stays unmapped.
+// writeEvent writes a record as an OCSF event. It leaves out query_info, which requires the text of the query: records
+// do not contain the text. The statement's fingerprint is among the unmapped members.
 func (x *exporter) writeEvent(e auditRecord, r audit.Record) error {
 	decision := e
 	if d, ok := x.pendingDecisions[e.Decision]; ok && e.Kind == audit.KindOutcome {

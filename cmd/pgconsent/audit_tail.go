@@ -47,7 +47,7 @@ func (t auditTailCmd) Run(s *session) error {
 	return serve.AuditSource(s.ctx, c, c.Audit, true, func(source audit.Source) error { return t.printRecords(s, source) })
 }
 
-// printRecords prints the newest records, and with --follow also the records that are written later.
+// printRecords prints the newest records. With --follow it then prints records as they are written.
 func (t auditTailCmd) printRecords(s *session, source audit.Source) error {
 	f := recordFilter{t.auditFilter, map[uint64]bool{}}
 	countFilter := recordFilter{t.auditFilter, map[uint64]bool{}}
@@ -86,7 +86,7 @@ func (t auditTailCmd) printRecords(s *session, source audit.Source) error {
 		})
 	}
 	p := &tailPrinter{out: s.out, shortenReferences: t.Short, pendingDecisions: map[uint64]auditRecord{}}
-	if t.Follow { // make room for the values of later records
+	if t.Follow { // make the columns wide enough for the values of later records
 		p.widths = []int{19, 12, 8, 8, 20, 7, 4}
 	}
 	p.addHeader()
@@ -110,13 +110,13 @@ func (t auditTailCmd) printRecords(s *session, source audit.Source) error {
 	})
 }
 
-// tailLine is a line of a log: parsed, and as it was read.
+// tailLine is a line of a log: the parsed record, and the text of the line.
 type tailLine struct {
 	auditRecord
 	rawText string
 }
 
-// lastLines returns the last n lines that are no outcomes, and the outcomes of these lines.
+// lastLines returns the last n lines that are not outcomes of statements, and the outcomes that belong to them.
 func lastLines(lines []tailLine, n int) []tailLine {
 	for i := len(lines) - 1; i >= 0; i-- {
 		if lines[i].Kind == audit.KindOutcome {
@@ -139,11 +139,12 @@ func lastLines(lines []tailLine, n int) []tailLine {
 	return lines
 }
 
-// tailPrinter prints a table of records. It prints a decision once its outcome is known.
+// tailPrinter prints a table of records. It prints the decision on a statement when it has read the statement's
+// outcome.
 type tailPrinter struct {
 	out           io.Writer
-	unprintedRows [][]string // the rows that are not printed yet
-	// the widths of the columns over all rows so far, so that with --follow later rows are aligned with the headings
+	unprintedRows [][]string // the rows that have not been printed yet
+	// the widths of the columns in all rows so far; with --follow, later rows get the same widths as the headings
 	widths            []int
 	shortenReferences bool
 	pendingDecisions  map[uint64]auditRecord
@@ -187,7 +188,7 @@ func (p *tailPrinter) addRecord(e auditRecord) {
 	case e.Kind == audit.KindOutcome:
 		d, ok := p.pendingDecisions[e.Decision]
 		if !ok {
-			return // the line is the outcome of a refusal, or of a decision before the first printed line
+			return // the outcome belongs to a refused statement, or to a decision before the first printed line
 		}
 		delete(p.pendingDecisions, e.Decision)
 		note := ""
@@ -215,7 +216,7 @@ func (p *tailPrinter) addRecord(e auditRecord) {
 	}
 }
 
-// flushPending prints the decisions that have no outcome yet.
+// flushPending prints the decisions whose outcomes have not been read.
 func (p *tailPrinter) flushPending() {
 	var seqs []uint64
 	for seq := range p.pendingDecisions {
@@ -238,7 +239,7 @@ func (p *tailPrinter) addDecision(e auditRecord, rows, note string) {
 		rows, note)
 }
 
-// personText returns a reference, shortened if the user asked for that, or another name unchanged.
+// personText returns the name of a person in a record. If the user asked for that, it shortens references.
 func (p *tailPrinter) personText(name string) string {
 	if ref, ok := strings.CutPrefix(name, "ref:"); ok && p.shortenReferences && len(ref) > 8 {
 		return ref[:8]

@@ -35,7 +35,7 @@ that are printed.`
 // auditResult is the result of verifying one log.
 type auditResult struct {
 	Folder   string   `json:"folder,omitempty"`
-	Database string   `json:"database,omitempty"` // the database that holds the records; "": they are in a folder
+	Database string   `json:"database,omitempty"` // the database with the records; "": they are in a folder
 	Chain    string   `json:"chain,omitempty"`
 	Records  uint64   `json:"records"`
 	Segments int      `json:"segments"`
@@ -101,10 +101,10 @@ func (v auditVerifyCmd) Run(s *session) error {
 	return err
 }
 
-// ok reports whether the audit verifies, or was not read.
+// ok tells whether the audit is intact, or was not verified at all.
 func (f *auditResult) ok() bool { return f == nil || f.Broken == "" && len(f.Unproved) == 0 }
 
-// verifyLog verifies the log of statements, or the log of reports; the result is nil if there is no such log.
+// verifyLog verifies the log of statements or the log of reports. The result is nil if the log does not exist.
 func (s *session) verifyLog(c *config.Config, log config.Audit, extraAnchor string) (*auditResult, error) {
 	if c.Audit.Mode == string(audit.ModeOff) {
 		return nil, nil

@@ -74,7 +74,7 @@ type benchLine struct {
 	TPS      float64            `json:"tps"`
 	P50      float64            `json:"p50_ms"`
 	P99      float64            `json:"p99_ms"`
-	Ratio    float64            `json:"ratio"` // transactions per second relative to a direct connection
+	Ratio    float64            `json:"ratio"` // transactions per second, divided by those of a direct connection
 	Low      float64            `json:"ratio_low"`
 	High     float64            `json:"ratio_high"`
 	Rounds   []benchRoundResult `json:"turns"`
@@ -138,7 +138,7 @@ func (b benchCmd) Run(s *session) error {
 	return b.printResults(s, results)
 }
 
-// benchTargets returns the three ways to connect to the agent's database, the direct one first.
+// benchTargets returns the three ways to connect to the agent's database. The direct connection is the first.
 func (b benchCmd) benchTargets(c *config.Config, agent *config.Agent) ([]bench.Target, error) {
 	db := c.Databases[agent.Database]
 	if db.Secrets.Migrate == "" {
@@ -178,8 +178,8 @@ func (b benchCmd) benchTargets(c *config.Config, agent *config.Agent) ([]bench.T
 	return append(targets, bench.Target{Name: "agent", Connect: proxyConfig}), err
 }
 
-// proxyConnConfig returns how a user connects to a database through serve. With TLS, serve must have the configured
-// certificate.
+// proxyConnConfig returns how a user connects to a database through serve. With TLS, it accepts only the configured
+// certificate of serve.
 func (b benchCmd) proxyConnConfig(c *config.Config, user, password, database string) (*pgconn.Config, error) {
 	proxyConfig, err := pgconn.ParseConfig("host=localhost port=5432 sslmode=disable connect_timeout=10")
 	if err != nil {
@@ -201,7 +201,7 @@ func (b benchCmd) proxyConnConfig(c *config.Config, user, password, database str
 	}
 	dial := proxyConfig.DialFunc
 	proxyConfig.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, network, address) }
-	// DialFunc does not use the address
+	// DialFunc ignores the address, so no name is resolved
 	proxyConfig.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	if c.TLS != nil && network == "tcp" {
 		if proxyConfig.TLSConfig, err = pinnedTLS(c.TLS.Cert); err != nil {
@@ -211,7 +211,7 @@ func (b benchCmd) proxyConnConfig(c *config.Config, user, password, database str
 	return proxyConfig, nil
 }
 
-// pinnedTLS returns a TLS configuration that accepts the first certificate of a file, and no other.
+// pinnedTLS returns a TLS configuration that accepts the first certificate in a file and no other certificate.
 func pinnedTLS(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -230,7 +230,7 @@ func pinnedTLS(file string) (*tls.Config, error) {
 		}}, nil
 }
 
-// prepareStatement returns the statement to measure, after running it once over every target.
+// prepareStatement returns the statement to measure. It first runs the statement once over every target.
 func (b benchCmd) prepareStatement(s *session, targets []bench.Target) (bench.Statement, error) {
 	var conns []*pgconn.PgConn
 	for _, w := range targets {
@@ -260,7 +260,7 @@ func (b benchCmd) prepareStatement(s *session, targets []bench.Target) (bench.St
 	return statement, explainBench(err)
 }
 
-// explainBench adds to an error of a server what to do about it.
+// explainBench adds to an error of a server a hint that says what to do.
 func explainBench(err error) error {
 	var server *pgconn.PgError
 	hint := ""
@@ -293,7 +293,7 @@ func explainBench(err error) error {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// jsonResults returns the results for programs.
+// jsonResults returns the results in the form of the JSON output.
 func (b benchCmd) jsonResults(c *config.Config, statement bench.Statement, results []bench.Result) benchJSON {
 	out := benchJSON{Agent: b.As, Database: c.Agents[b.As].Database, Text: statement.Text, Clients: b.Clients,
 		Audit: c.Audit.Mode, Seconds: b.Time.Seconds(), Rounds: b.Rounds}
@@ -308,7 +308,7 @@ func (b benchCmd) jsonResults(c *config.Config, statement bench.Statement, resul
 	return out
 }
 
-// printResults prints the results: aligned on a terminal, and otherwise divided by tabs.
+// printResults prints the results: aligned on a terminal, and otherwise separated by tabs.
 func (b benchCmd) printResults(s *session, results []bench.Result) error {
 	header := "protocol\tway\ttps\tp50 ms\tp99 ms\t/ direct\tlowest\thighest"
 	lines := []string{header}

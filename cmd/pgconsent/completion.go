@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completeWord is the first argument by which a shell asks for words that may come next.
+// completeWord is the argument with which a shell asks pgconsent for the words that may come next.
 const completeWord = "__complete"
 
 type completionCmd struct {
@@ -69,7 +69,7 @@ complete -c pgconsent -n 'count (__pgconsent_complete) >/dev/null' -f -a '(__pgc
 // candidate is a word that may come next on a command line, with its help text.
 type candidate struct{ word, help string }
 
-// printCandidates prints the words that may come next. The last of words is the one that the user is typing.
+// printCandidates prints the words that may come next. The last word of words is the one that the user is typing.
 func printCandidates(s streams, words []string) int {
 	parser, err := kong.New(&commands{}, kong.Name("pgconsent"))
 	if err != nil {
@@ -93,7 +93,7 @@ func findCandidates(root *kong.Node, words []string) []candidate {
 	var flagBeforeValue *kong.Flag
 	for _, w := range words[:len(words)-1] {
 		switch {
-		case flagBeforeValue != nil && w == "=": // bash splits --flag=value into words
+		case flagBeforeValue != nil && w == "=": // bash splits --flag=value into three words
 		case flagBeforeValue != nil:
 			flagBeforeValue = nil
 		case onlyPositional:
@@ -147,7 +147,7 @@ func findCandidates(root *kong.Node, words []string) []candidate {
 	return slices.DeleteFunc(candidates, func(c candidate) bool { return !strings.HasPrefix(c.word, currentWord) })
 }
 
-// flagOf returns the flag that a word names, of a command or of the commands above it.
+// flagOf returns the flag that a word names: a flag of the command, or of a command above it.
 func flagOf(node *kong.Node, word string) *kong.Flag {
 	name, _, _ := strings.Cut(word, "=")
 	for n := node; n != nil; n = n.Parent {
@@ -160,7 +160,7 @@ func flagOf(node *kong.Node, word string) *kong.Flag {
 	return nil
 }
 
-// valueCandidates returns the values that a flag or an argument may have, if its definition lists them.
+// valueCandidates returns the values that a flag or argument may have, if its definition lists them.
 func valueCandidates(v *kong.Value, prefix string) []candidate {
 	var out []candidate
 	if v.Enum != "" {

@@ -48,7 +48,7 @@ The command line speaks for whom it names: who can run it could write the databa
 this way.`
 }
 
-// subjectFlags are the flags of every command about one subject.
+// subjectFlags are the flags of all commands about one subject.
 type subjectFlags struct {
 	ID       string `arg:"" optional:"" name:"subject" help:"The subject, as the application knows them. Ids match whole."`
 	Subject  string `name:"subject" placeholder:"ID" help:"The same, as a flag: for ids that begin with a dash."`
@@ -69,7 +69,7 @@ func (w subjectFlags) subject() (string, error) {
 	}
 }
 
-// targetFlags are the flags of a consent without a stream.
+// targetFlags are the flags of consents that are not about a stream.
 type targetFlags struct {
 	Grantee string `placeholder:"ID" help:"To whom. Default: everybody."`
 	Scope   string `placeholder:"SCOPE" help:"About what: table:NAME, row:TABLE:KEY or ctx:NAME. Default: everything."`
@@ -91,7 +91,7 @@ func (w reasonFlags) fillCommand(c *consent.Command) {
 	}
 }
 
-// openRegistry opens the consent registry of a database.
+// openRegistry opens the consent registry in a database.
 func (s *session) openRegistry(database string) (*registry.Registry, error) {
 	c, err := s.loadConfig()
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *session) makeChange(database string, c consent.Command) error {
 	return err
 }
 
-// describeConsent describes in a line the state of a consent at a time.
+// describeConsent describes in one line the state of a consent at the time now.
 func describeConsent(c consent.Consent, now time.Time) string {
 	line := string(c.StateAt(now))
 	if c.Stream != "" && c.State != consent.StateRequested {
@@ -170,7 +170,7 @@ func describeConsent(c consent.Consent, now time.Time) string {
 
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// consentJSON is a consent in JSON output. A time that is not set is null.
+// consentJSON is a consent in JSON output. Times that are not set are null.
 type consentJSON struct {
 	Subject    string     `json:"subject"`
 	Grantee    string     `json:"grantee"`
@@ -220,7 +220,7 @@ func newConsentJSON(c consent.Consent, now time.Time) consentJSON {
 // changeJSON is the result of a change in JSON output.
 type changeJSON struct {
 	*consentJSON
-	Record   int64     `json:"record"` // the number of the record; 0: nothing was changed
+	Record   int64     `json:"record"` // the number of the record; 0: nothing has changed
 	At       time.Time `json:"at"`
 	Repeated bool      `json:"repeated"`
 }

@@ -158,8 +158,8 @@ func (d consentDecideCmd) Run(s *session) error {
 	})
 }
 
-// requireDecider refuses an agent that could not decide over HTTP or MCP: a record must not name a decider who does not
-// exist.
+// requireDecider refuses an agent that cannot log in, and so could not decide over HTTP or MCP. Records must not name a
+// decider that does not exist.
 func (s *session) requireDecider(database, name string) error {
 	c, err := s.loadConfig()
 	if err != nil {

@@ -31,7 +31,7 @@ of its own: add the key, copy the file, and run the command on each machine; the
   pgconsent consent rotate-key --retire`
 }
 
-// rekeyResult says what was done, or would be done, in one database.
+// rekeyResult says what the command did, or would do, in one database.
 type rekeyResult struct {
 	Database string `json:"database"`
 	registry.OlderKeyUse
@@ -187,7 +187,7 @@ func (k consentRotateKeyCmd) retireKeys(s *session, path string, file registry.K
 	return nil
 }
 
-// counterProgress returns a callback that shows on a terminal how many things are done.
+// counterProgress returns a function that shows on a terminal how many items are done.
 func (s *session) counterProgress(label string) func(done, total int) {
 	if !isTerminal(s.err) {
 		return nil

@@ -19,7 +19,7 @@ is shown as expired, whether that is recorded or not. Exit code 1 if there is no
   pgconsent consent status ada --json`
 }
 
-// statusJSON is a consent with the time of its last record, in JSON output.
+// statusJSON is a consent in JSON output, with the time of its last record.
 type statusJSON struct {
 	consentJSON
 	Record       int64     `json:"record"`
@@ -92,7 +92,7 @@ func formatOptionalTime(t time.Time) string {
 	return formatTime(t)
 }
 
-// firstOf returns a, and b if a is empty.
+// firstOf returns a, or b if a is empty.
 func firstOf(a, b string) string {
 	if a != "" {
 		return a
@@ -160,7 +160,7 @@ func (h consentHistoryCmd) Run(s *session) error {
 	return w.Flush()
 }
 
-// joinLines joins the lines of a text, which anybody may have written, for one line of a table.
+// joinLines puts a text on one line, for a line of a table. Anybody may have written the text.
 func joinLines(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 type consentPendingCmd struct {

@@ -208,7 +208,7 @@ func (c contextLeaveCmd) Run(s *session) error {
 	return nil
 }
 
-// The entered contexts are kept in a file, each under a hash of the server's address and the token.
+// The contexts that the user has entered are stored in a file, each under a hash of the server's address and the token.
 
 func contextsFile() (string, error) {
 	dir, err := os.UserConfigDir()
@@ -242,14 +242,14 @@ func (f apiClient) contextKey(s *session) (string, error) {
 	return fmt.Sprintf("%x", hash[:16]), nil
 }
 
-// currentContext returns the given context, or else the one that the user entered with "context enter".
+// currentContext returns contextName, or if it is empty the context that the user has entered with "context enter".
 func currentContext(s *session, f apiClient, contextName string) (string, error) {
 	if contextName != "" {
 		return contextName, nil
 	}
 	path, err := contextsFile()
 	if err != nil {
-		return "", nil // no place for the file is known, so no context was entered
+		return "", nil // there is no place for the file, so the user cannot have entered a context
 	}
 	contextNames, err := readContexts(path)
 	if err != nil {
@@ -259,7 +259,7 @@ func currentContext(s *session, f apiClient, contextName string) (string, error)
 	return contextNames[key], err
 }
 
-// rememberContext notes which context the user has entered; "": none.
+// rememberContext stores which context the user has entered; "": none.
 func rememberContext(s *session, f apiClient, name string) error {
 	path, err := contextsFile()
 	if err != nil {

@@ -29,7 +29,7 @@ type targetDatabase struct {
 	tokenAttributes []string // the names of the attributes that come from tokens
 }
 
-// attributesFromTokens returns the names of the attributes that tokens provide, of agents with auth: jwt.
+// attributesFromTokens returns the names of the attributes that tokens provide, for agents with auth: jwt.
 func attributesFromTokens(c *config.Config) []string {
 	if c.JWT == nil {
 		return nil
@@ -37,7 +37,7 @@ func attributesFromTokens(c *config.Config) []string {
 	return slices.Sorted(maps.Keys(c.JWT.Claims.Attributes))
 }
 
-// loginRole says as which role a command connects.
+// loginRole says with which role a command connects.
 type loginRole int
 
 const (
@@ -45,7 +45,7 @@ const (
 	asControl
 )
 
-// chooseDatabases returns the names of the databases on which a command works: the named one, or all.
+// chooseDatabases returns the names of the databases that a command works on: the named one, or all configured ones.
 func chooseDatabases(c *config.Config, name string) ([]string, error) {
 	databaseNames := slices.Sorted(maps.Keys(c.Databases))
 	if name == "" {
@@ -58,7 +58,7 @@ func chooseDatabases(c *config.Config, name string) ([]string, error) {
 	return []string{name}, nil
 }
 
-// forEachDatabase connects to the chosen databases one after the other, and calls f for each.
+// forEachDatabase connects to the chosen databases one after the other, and calls f with each.
 func (s *session) forEachDatabase(c *config.Config, name string, loginAs loginRole,
 	f func(t targetDatabase) error) error {
 	names, err := chooseDatabases(c, name)
@@ -106,7 +106,7 @@ type compiledPolicy struct {
 	plan     *rls.Plan
 }
 
-// compile compiles the policy as pgconsent migrate would install it.
+// compile compiles the policy in the form in which pgconsent migrate would install it.
 func (s *session) compile(t targetDatabase) (compiledPolicy, error) {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {
@@ -115,8 +115,8 @@ func (s *session) compile(t targetDatabase) (compiledPolicy, error) {
 	return t.compile(snap)
 }
 
-// compileServedPolicy compiles the policy as agents are served: columns that were added since pgconsent migrate are
-// left out, unless the policy names them.
+// compileServedPolicy compiles the policy in the form in which serve uses it: without columns that were added to tables
+// since pgconsent migrate, unless the policy names them.
 func (s *session) compileServedPolicy(t targetDatabase) (compiledPolicy, error) {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {

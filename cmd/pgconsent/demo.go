@@ -26,10 +26,10 @@ type demoCmd struct {
 // tourMode is the value of --tour: "", "yes" or "only".
 type tourMode string
 
-// IsBool implements kong.BoolMapperValue.
+// IsBool makes --tour a flag that needs no value. It implements kong.BoolMapperValue.
 func (tourMode) IsBool() bool { return true }
 
-// Decode implements kong.MapperValue.
+// Decode reads the value of --tour. It implements kong.MapperValue.
 func (t *tourMode) Decode(ctx *kong.DecodeContext) error {
 	*t = "yes"
 	if ctx.Scan.Peek().Type != kong.FlagValueToken {
@@ -104,7 +104,7 @@ func (d demoCmd) Run(s *session) error {
 		isStopped = true
 		return demoRun.Stop()
 	}
-	defer func() { _ = stopDemo() }() // the first error is reported, not this one
+	defer func() { _ = stopDemo() }() // an error before this one is reported instead
 	if s.jsonOutput {
 		if err := s.printJSON(demoRun.Access); err != nil {
 			return err

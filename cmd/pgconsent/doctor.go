@@ -30,7 +30,7 @@ keeps searches from their indexes; it changes no exit code.
   pgconsent doctor --json | jq '.[] | select(.severity == "unsafe")'`
 }
 
-// databaseFinding is a finding with the database that it is about; "": it is about all databases.
+// databaseFinding is a finding, and the database that it is about; "": all databases.
 type databaseFinding struct {
 	Database string `json:"database"`
 	doctor.Finding
@@ -85,7 +85,7 @@ func (d doctorCmd) Run(s *session) error {
 			return s.ctx.Err()
 		}
 		if err != nil {
-			// The findings so far may be the cause of the error.
+			// One of the findings so far may be the reason for the error.
 			loginFindings = append(loginFindings, doctor.Finding{
 				ID: "probe", Severity: doctor.SeverityUnknown, Problem: "it could not be tried whether the policy is enforced: " +
 					errorText(err),
@@ -134,7 +134,7 @@ func (d doctorCmd) Run(s *session) error {
 	return nil
 }
 
-// findMissingIndexes reports the indexes that policy check suggests. Without them the policy is enforced more slowly.
+// findMissingIndexes reports the indexes that "policy check" suggests. Without them, enforcing the policy takes longer.
 func findMissingIndexes(t targetDatabase, policyBuild compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
@@ -155,8 +155,8 @@ func findMissingIndexes(t targetDatabase, policyBuild compiledPolicy) ([]doctor.
 	return findings, nil
 }
 
-// findFailingCalls reports functions and triggers that fail for agents, as policy check warns: an agent only gets
-// "permission denied". The policy is enforced nevertheless.
+// findFailingCalls reports functions and triggers that fail for agents, as "policy check" does. Agents would only get
+// "permission denied", and the policy is enforced anyway.
 func findFailingCalls(ctx context.Context, t targetDatabase, policyBuild compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
@@ -186,9 +186,8 @@ func findFailingCalls(ctx context.Context, t targetDatabase, policyBuild compile
 	return findings, nil
 }
 
-// findWorthMaterializing reports consent rules on large tables that are worth "materialize: true". With enforcement:
-// both, the predicate in the statement's text reads the subjects even if the answer is materialized, so nothing is
-// reported.
+// findWorthMaterializing reports consent rules on large tables for which "materialize: true" is worth it. It reports
+// nothing with enforcement: both, since the predicate in the rewritten statement then reads the subjects anyway.
 func findWorthMaterializing(ctx context.Context, t targetDatabase, policyBuild compiledPolicy) ([]doctor.Finding,
 	error) {
 	if !t.autoPath {
@@ -201,7 +200,7 @@ func findWorthMaterializing(ctx context.Context, t targetDatabase, policyBuild c
 	sizes, err := pgcatalog.Sizes(ctx, t.conn, rls.PredicateTables(policyBuild.policy))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return nil, nil // pgconsent migrate has not run yet, which another check reports
+		return nil, nil // pgconsent migrate has not run yet; another check reports that
 	}
 	if err != nil {
 		return nil, err
@@ -220,7 +219,7 @@ func findWorthMaterializing(ctx context.Context, t targetDatabase, policyBuild c
 	return findings, nil
 }
 
-// tryLogins logs in as clients would, and as the agents' role, and reports what fails.
+// tryLogins logs in as clients would, and as the role of agents, and reports what fails.
 func (doctorCmd) tryLogins(s *session, c *config.Config, t targetDatabase, subject doctor.Target) ([]doctor.Finding, error) {
 	tlsConfig, err := c.Upstream.ClientTLS()
 	if err != nil {
@@ -271,7 +270,7 @@ func (s *session) printFindings(reports []databaseFinding) {
 	}
 }
 
-// paint returns a text in a colour if the terminal shows colours.
+// paint returns a text in a colour if stdout is a terminal that shows colours.
 func (s *session) paint(colour, text string) string {
 	if !s.stdoutIsTerminal {
 		return text

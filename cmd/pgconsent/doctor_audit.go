@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// freeSegments and freeDays say how much disk space a log needs. There must be space for that many segments, and for
-	// the records of that many days at the rate so far.
+	// freeSegments and freeDays say how much free disk space a log needs: enough for this number of segments, and for the
+	// records of this number of days at the present rate.
 	freeSegments = 4
 	freeDays     = 7
-	// minFreeBytes is the free space below which doctor reports a disk as full. Audit records fill it within minutes.
+	// minFreeBytes is the free disk space below which doctor reports the disk as full. Audit records use it up within
+	// minutes.
 	minFreeBytes = 1 << 20
-	// maxAnchorLag is the largest number of records by which the anchor may be behind while serve writes.
+	// maxAnchorLag is the largest number of records that may be newer than the anchor while serve writes.
 	maxAnchorLag = 10000
 )
 
@@ -40,8 +41,8 @@ func (u *auditCheck) add(severity doctor.Severity, fix, format string, args ...a
 		Fix: fix})
 }
 
-// checkAudit checks the audit: whether records can be written and for how long, and who else can read them. It also
-// checks whether the chain ends with the anchored record. Each record by itself is verified by "audit verify".
+// checkAudit checks whether audit records can be written and for how long, and who else can read them. It also checks
+// whether the chain of records contains the anchored record at its end. "audit verify" verifies every single record.
 func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 	u := &auditCheck{ctx: ctx, c: c}
 	switch {
@@ -77,11 +78,11 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// folder checks who can read and change the files of a log, and whether this user can write them.
+// checkFolder checks who can read and change the files of a log, and whether this user can write them.
 func (u *auditCheck) checkFolder(folder string) {
 	info, err := os.Stat(folder)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // serve creates the folder
+	case errors.Is(err, fs.ErrNotExist): // serve will create the folder
 		return
 	case err != nil:
 		u.add(doctor.SeverityWarning, "Run pgconsent doctor as the user that serve runs as.",
@@ -110,7 +111,7 @@ func (u *auditCheck) checkFolder(folder string) {
 			break
 		}
 	}
-	const writeAccess = 2 // the mode W_OK of access(2)
+	const writeAccess = 2 // W_OK of access(2)
 	if err := syscall.Access(folder, writeAccess); err != nil {
 		u.add(doctor.SeverityUnsafe,
 			"Make it writable for the user that serve runs as; or run pgconsent doctor as that user, if it is.",
@@ -118,7 +119,7 @@ func (u *auditCheck) checkFolder(folder string) {
 	}
 }
 
-// checkFreeSpace checks the free space of the disk.
+// checkFreeSpace checks whether the disk has enough free space for records.
 func (u *auditCheck) checkFreeSpace(a config.Audit) {
 	diskPath := a.File
 	for !fileExists(diskPath) && filepath.Dir(diskPath) != diskPath {
@@ -150,7 +151,7 @@ func (u *auditCheck) checkFreeSpace(a config.Audit) {
 	}
 }
 
-// checkFillRate estimates when the disk will be full, from the rate of the records so far.
+// checkFillRate estimates when the disk will be full, from the rate at which records were written so far.
 func (u *auditCheck) checkFillRate(a config.Audit, freeBytes int64, fix string) {
 	var writtenBytes int64
 	segments, err := audit.Folder(a.File).Segments()
@@ -164,7 +165,7 @@ func (u *auditCheck) checkFillRate(a config.Audit, freeBytes int64, fix string) 
 	recordedTime := chainEnds.NewestTime.Sub(chainEnds.OldestTime)
 	_, _, retention := a.SegmentBounds()
 	if err != nil || recordedTime < 24*time.Hour || retention > 0 && recordedTime > retention {
-		return // if expired records are removed already, the log does not grow any more
+		return // expired records are already being removed, so the log does not grow any more
 	}
 	if daysLeft := float64(freeBytes) / (float64(writtenBytes) / recordedTime.Hours() * 24); daysLeft < freeDays {
 		u.add(doctor.SeverityWarning, fix,
@@ -207,7 +208,7 @@ func (u *auditCheck) checkDatabase() {
 	}
 }
 
-// loadKey loads the key of the records.
+// loadKey loads the key with which the records are authenticated.
 func (u *auditCheck) loadKey() audit.Key {
 	key, err := audit.LoadKey(u.c.Audit.Key)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -216,7 +217,7 @@ func (u *auditCheck) loadKey() audit.Key {
 	return key
 }
 
-// checkChain checks the oldest and the newest records of a chain.
+// checkChain checks the oldest and the newest records of a log's chain.
 func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (chainEnds audit.ChainEnds, isSound bool) {
 	const brokenChainFix = "Keep the records as evidence and run pgconsent audit verify, which says where (docs/reference/audit.md)."
 	countBefore := len(u.findings)
@@ -261,7 +262,8 @@ func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (ch
 			"the anchor of %s names record %d, and record %d is the newest: newer ones could be cut off", label,
 			anchoredHead.Seq, chainEnds.NewestHead.Seq)
 	}
-	// The second segment is younger than every record of the first; serve checks them once an hour, while it writes.
+	// Every record of the first segment is older than the second segment. While serve writes, it removes expired segments
+	// once an hour.
 	if _, _, retention := a.SegmentBounds(); retention > 0 {
 		oldestTime := chainEnds.SecondSegmentTime
 		if a.Sink == config.SinkDatabase {

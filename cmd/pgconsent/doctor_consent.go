@@ -15,7 +15,7 @@ import (
 )
 
 // checkConsent checks the consent registry, if one is configured: its key, its newest record, the clock, and whether
-// the sweeper has run. Each record by itself is verified by "audit verify".
+// the sweeper has run. "audit verify" verifies every single record.
 func checkConsent(ctx context.Context, c *config.Config, database string, runsSweeper bool) []doctor.Finding {
 	if c.Consent == nil {
 		return nil
@@ -89,7 +89,7 @@ func checkSweeper(ctx context.Context, c *config.Config, r *registry.Registry,
 	}
 }
 
-// hintOr returns the hint of an error, or the fallback if the error has no hint.
+// hintOr returns the hint of an error, or fallback if the error has no hint.
 func hintOr(err error, fallback string) string {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && e.Hint != "" {

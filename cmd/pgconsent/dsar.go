@@ -72,7 +72,7 @@ func (d dsarCmd) Run(s *session) error {
 		return err
 	}); err != nil {
 		var namedErr consent.Named
-		if errors.As(err, &namedErr) { // the error is about the person, not about the database
+		if errors.As(err, &namedErr) { // the error is about the person, and not about the database
 			return namedErr
 		}
 		return err
@@ -129,7 +129,7 @@ func (d *dsarCmd) validateFlags(s *session) error {
 	return nil
 }
 
-// assembleReport assembles the report, and records that the report was asked for.
+// assembleReport assembles the report, and records in the audit that somebody asked for it.
 func (d dsarCmd) assembleReport(s *session, c *config.Config, t targetDatabase) (*dsar.Report, error) {
 	policyBuild, err := s.compile(t)
 	if err != nil {
@@ -148,7 +148,7 @@ func (d dsarCmd) assembleReport(s *session, c *config.Config, t targetDatabase) 
 		MaxRetrievals: d.Retrievals})
 }
 
-// readProgress returns a callback that shows from time to time how much of a folder was read.
+// readProgress returns a function that shows from time to time how much of a folder has been read.
 func (s *session) readProgress(label string) func(done, total int64) {
 	start := time.Now()
 	lastReport := start
@@ -188,7 +188,7 @@ func (d dsarCmd) writeReport(s *session, r *dsar.Report) error {
 	return err
 }
 
-// writePrivateFile writes a file that only its owner can read, completely or not at all.
+// writePrivateFile writes a file that only its owner can read. After an error there is no file.
 func writePrivateFile(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".pgconsent-*") // CreateTemp makes the file with mode 0600
 	if err != nil {

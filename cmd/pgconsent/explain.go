@@ -108,9 +108,8 @@ func (e explainCmd) Run(s *session) error {
 	})
 }
 
-// attributeValues returns the values of attributes with which contracts are evaluated. They are the agent's own
-// attributes, and those that the database derives from them and from the settings. The given values override the
-// others.
+// attributeValues returns the attribute values for which contracts are evaluated: the agent's own attributes, those
+// that the database computes from them and from the settings, and the given values, which replace the others.
 func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes map[string]string,
 	assignments []string) (map[string]string, error) {
 	givenValues, claims := map[string]string{}, map[string]string{}
@@ -168,7 +167,7 @@ func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attr
 	return values, nil
 }
 
-// explainStatement decides about a text as a session of the agent would, and collects the reasons for the decision.
+// explainStatement decides about a statement as serve would in a session of the agent, and collects the reasons.
 func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values map[string]string) explainJSON {
 	answer := explainJSON{Attributes: values}
 	result, refusal := r.Rewrite(text, false)
@@ -208,7 +207,8 @@ func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values
 	return answer
 }
 
-// describeRules lists the blocks of a table's rule, with those that contracts add, and their lines in the policy file.
+// describeRules lists the blocks of a table's rule with their lines in the policy file, including blocks that contracts
+// add.
 func describeRules(t *policy.Table) []string {
 	var out []string
 	if t.Rule != nil {
@@ -222,7 +222,7 @@ func describeRules(t *policy.Table) []string {
 	return out
 }
 
-// printExplanation prints the answer for people.
+// printExplanation prints the answer as text.
 func (s *session) printExplanation(a explainJSON) {
 	for i, statement := range a.Statements {
 		if len(a.Statements) > 1 {

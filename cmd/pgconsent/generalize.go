@@ -82,7 +82,7 @@ func (g generalizeCmd) Run(s *session) error {
 	return nil
 }
 
-// printFindings prints the findings of the checks.
+// printFindings prints what the checks of a generalization found.
 func printFindings(s *session, r api.GeneralizeReport) {
 	for _, f := range r.Findings {
 		label := f.Message

@@ -86,7 +86,7 @@ func manPage(root *kong.Node) string {
 	return out.String()
 }
 
-// writeManText writes paragraphs of a manual page. Indented paragraphs keep their lines.
+// writeManText writes paragraphs of a manual page. Indented paragraphs keep their line breaks.
 func writeManText(out *strings.Builder, text string) {
 	for i, p := range strings.Split(strings.Trim(text, "\n"), "\n\n") {
 		if i > 0 {
@@ -100,7 +100,7 @@ func writeManText(out *strings.Builder, text string) {
 	}
 }
 
-// writeManFlags writes the arguments and flags that belong to a command itself, not to the commands above it.
+// writeManFlags writes the arguments and flags of a command itself, without those of the commands above it.
 func writeManFlags(out *strings.Builder, node *kong.Node) {
 	for _, a := range node.Positional {
 		fmt.Fprintf(out, ".TP\n.I %s\n%s\n", roffText(a.Summary()), roffText(a.Help))
@@ -112,7 +112,7 @@ func writeManFlags(out *strings.Builder, node *kong.Node) {
 	}
 }
 
-// flagName returns the way in which a flag is written.
+// flagName returns a flag as users write it.
 func flagName(f *kong.Flag) string {
 	name := "--" + f.Name
 	if f.Tag.Negatable != "" {
@@ -135,10 +135,10 @@ func flagHelp(f *kong.Flag) string {
 	return f.Help
 }
 
-// controlLine matches the beginnings of lines that the formatter would read as its own requests.
+// controlLine matches the beginnings of lines that man would read as formatting requests.
 var controlLine = regexp.MustCompile(`(?m)^(\.)`)
 
-// roffText returns a text as it is written in a manual page, in ASCII.
+// roffText returns a text in the format of manual pages (roff), in ASCII.
 func roffText(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	var out strings.Builder

@@ -38,7 +38,7 @@ database, and no file is overwritten.
   pgconsent init --dsn "$DATABASE_URL" --dir /etc/pgconsent --json`
 }
 
-// initResult says what init has done, in JSON output.
+// initResult is the JSON output of the command init.
 type initResult struct {
 	Files []string `json:"files"`
 	*starter.Proposal
@@ -114,7 +114,7 @@ func (c initCmd) Run(s *session) error {
 	return nil
 }
 
-// readServer asks the server about the connection, for the configuration.
+// readServer returns the facts about the connection that the configuration needs.
 func readServer(ctx context.Context, conn *pgx.Conn, connConfig *pgx.ConnConfig) (starter.Connection, error) {
 	server := starter.Connection{Database: connConfig.Database, Host: connConfig.Host, Port: int(connConfig.Port),
 		TLS:  "disable",
@@ -133,7 +133,7 @@ func readServer(ctx context.Context, conn *pgx.Conn, connConfig *pgx.ConnConfig)
 		Scan(&server.Database, &server.SearchPath, &usesTLS, &server.ServesOthers); err != nil {
 		return server, fmt.Errorf("ask the server who it is: %w", err)
 	}
-	if !usesTLS { // with sslmode=prefer the connection may have no TLS
+	if !usesTLS { // with sslmode=prefer, the connection may be without TLS
 		server.TLS = "disable"
 	}
 	server.SearchPath = slices.DeleteFunc(server.SearchPath, func(schema string) bool {
@@ -145,8 +145,8 @@ func readServer(ctx context.Context, conn *pgx.Conn, connConfig *pgx.ConnConfig)
 	return server, nil
 }
 
-// readRowPolicies reads the row policies that say which rows may be read. In them, a table's name without a schema
-// means the table that the search path finds.
+// readRowPolicies reads the existing row policies for SELECT. A table name without a schema in them means the table
+// that the search path finds.
 func readRowPolicies(ctx context.Context, conn *pgx.Conn) ([]starter.RowPolicy, error) {
 	rows, err := conn.Query(ctx, `SELECT p.schemaname::text, p.tablename::text, p.policyname::text, p.permissive = 'PERMISSIVE',
 		p.roles::text[], COALESCE(p.qual, '') FROM pg_catalog.pg_policies AS p WHERE p.cmd IN ('ALL', 'SELECT') ORDER BY 1, 2, 3`)
@@ -163,7 +163,8 @@ func readRowPolicies(ctx context.Context, conn *pgx.Conn) ([]starter.RowPolicy, 
 	return out, nil
 }
 
-// proposePolicy makes proposals until one compiles: a table whose rule does not compile is denied, with the reason.
+// proposePolicy proposes policies until one compiles. If the rule of a table does not compile, the next proposal denies
+// the table and gives the reason.
 func proposePolicy(snap *catalog.Snapshot, policies []starter.RowPolicy, database string) (*starter.Proposal, string,
 	error) {
 	rejectedTables := map[string]string{}
@@ -190,7 +191,7 @@ func proposePolicy(snap *catalog.Snapshot, policies []starter.RowPolicy, databas
 	return nil, "", errors.New("no proposal compiles")
 }
 
-// tableOwners returns the roles that own the tables, beginning with the role of the DSN.
+// tableOwners returns the roles that own the tables, with the role of the DSN first.
 func tableOwners(snap *catalog.Snapshot, p *starter.Proposal, role string) []string {
 	owners := map[string]bool{}
 	for _, t := range p.Tables {
@@ -206,7 +207,7 @@ func newPassword() string {
 	return base64.RawURLEncoding.EncodeToString(b) + "\n"
 }
 
-// writeNewFiles writes all files or none, and overwrites no file.
+// writeNewFiles writes either all files or none, and never overwrites a file.
 func writeNewFiles(dir string, files map[string]string) (paths []string, err error) {
 	names := slices.Sorted(maps.Keys(files))
 	for _, name := range names {

@@ -8,10 +8,11 @@ import (
 // listFlags are the flags that take several ids, as in --access human:sean si:bella_agent.
 var listFlags = []string{"--subject", "--access", "--consent", "--participants", "--access-grants"}
 
-// idPattern matches an argument that counts as a further id of a list flag, and not as the next argument.
+// idPattern matches an argument that counts as a further id of a list flag. Any other argument ends the list.
 var idPattern = regexp.MustCompile(`^[\pL\pN_.]+:[^\s"'` + "`" + `\\,;()\[\]{}<>$]+$`)
 
-// expandListFlags repeats a list flag before each further id, for the commands about memories and contexts.
+// expandListFlags repeats a list flag before each further id: --access a:1 b:2 becomes --access a:1 --access b:2. The
+// commands about memories and contexts have such flags.
 func expandListFlags(args []string) []string {
 	if !slices.ContainsFunc(args, func(a string) bool { return a == "privacy" || a == "context" || a == "generalize" }) {
 		return args

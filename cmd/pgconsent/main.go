@@ -1,6 +1,7 @@
-// Command pgconsent is the sidecar and its tools.
+// Command pgconsent is the sidecar (pgconsent serve) and its tools.
 //
-// Exit codes: 0 done, 1 something is wrong, 2 wrong usage.
+// Exit codes: 0 the command succeeded, 1 something is wrong, 2 the command line is wrong, 3 doctor could not make a
+// check.
 package main
 
 import (
@@ -27,7 +28,7 @@ func main() {
 	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// The exit codes of the program. Command doctor ends with exitUnknown if a check could not be made.
+// The exit codes of the program. The command doctor ends with exitUnknown if it could not make a check.
 const (
 	exitOK      = 0
 	exitError   = 1
@@ -41,7 +42,7 @@ type streams struct {
 	out, err io.Writer
 }
 
-// commands is the whole command line: the commands with their flags.
+// commands defines the whole command line: all commands with their flags.
 type commands struct {
 	globalFlags
 
@@ -92,7 +93,7 @@ type session struct {
 	log              *slog.Logger
 }
 
-// usageError ends the program with exit code 2.
+// usageError is an error in the command line, with which the program ends with exit code 2.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
@@ -118,7 +119,7 @@ func run(args []string, s streams) (code int) {
 		fmt.Fprintln(s.err, "pgconsent:", err)
 		return exitError
 	}
-	// the parser's Help ends the program with a panic
+	// the parser ends the program by a panic after it has printed help
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(exitPanic); !ok {
@@ -131,7 +132,7 @@ func run(args []string, s streams) (code int) {
 		args = []string{"--help"}
 	}
 	for i, a := range args {
-		if !utf8.ValidString(a) { // the parser would replace bytes that are no UTF-8
+		if !utf8.ValidString(a) { // the parser would silently replace bytes that are not UTF-8
 			fmt.Fprintf(s.err, "pgconsent: argument %d is not UTF-8 text\n", i+1)
 			return exitUsage
 		}
@@ -167,8 +168,8 @@ func run(args []string, s streams) (code int) {
 // flagsThatMayBeEmpty are the names of the flags that may have an empty value.
 var flagsThatMayBeEmpty = []string{"reason", "evidence", "contact", "note", "abstraction-note"}
 
-// findEmptyFlag returns a flag that was given an empty value, for example by a script with an unset variable. If such a
-// flag counted as left out, an empty grantee would mean everybody, and an empty scope everything.
+// findEmptyFlag returns a flag with an empty value, as a script with an unset variable may give it. It must not count
+// as left out: a missing grantee means everybody, and a missing scope means everything.
 func findEmptyFlag(parseContext *kong.Context) string {
 	flagCounts := map[*kong.Flag]int{}
 	for _, p := range parseContext.Path {
@@ -181,7 +182,7 @@ func findEmptyFlag(parseContext *kong.Context) string {
 			if p.Flag.Target.String() == "" {
 				return p.Flag.Name
 			}
-		case reflect.Slice: // a list flag that was given has at least one value
+		case reflect.Slice: // a list flag on the command line has at least one value
 			if p.Flag.Target.Len() < flagCounts[p.Flag] {
 				return p.Flag.Name
 			}
@@ -210,7 +211,7 @@ Beside your own database:
   pgconsent doctor              can the database enforce the policy?
   pgconsent serve               run the sidecar`
 
-// selectedCommand returns the command that the command line named, for use after an error.
+// selectedCommand returns the command that the command line names, for messages after an error.
 func selectedCommand(_ *kong.Context, err error) string {
 	var parseErr *kong.ParseError
 	if errors.As(err, &parseErr) && parseErr.Context != nil && parseErr.Context.Selected() != nil {
@@ -267,11 +268,11 @@ func (s *session) printError(err error) int {
 // printJSON writes a value as JSON, for programs.
 func (s *session) printJSON(v any) error {
 	e := json.NewEncoder(s.out)
-	e.SetEscapeHTML(false) // SQL is full of the characters < and >
+	e.SetEscapeHTML(false) // SQL contains many < and >
 	return e.Encode(v)
 }
 
-// errorText returns the text of an error for people: an error about a configuration has no SQLSTATE.
+// errorText returns the text of an error for people. It leaves out the SQLSTATE of errors about a configuration.
 func errorText(err error) string {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && e.Code == sqlstate.ConfigFileError {

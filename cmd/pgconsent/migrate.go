@@ -116,10 +116,10 @@ func (m migrateCmd) Run(s *session) error {
 	})
 }
 
-// serveTimeout is how long migrate waits for running proxies to serve a newly installed policy.
+// serveTimeout is how long migrate waits until running proxies use a newly installed policy.
 const serveTimeout = 10 * time.Second
 
-// reportServing prints how many proxies serve the installed policy.
+// reportServing prints how many proxies use the installed policy.
 func (s *session) reportServing(t targetDatabase, hash string) error {
 	serving, proxies, err := migrations.AwaitServing(s.ctx, t.conn, hash, serveTimeout)
 	if err != nil {
@@ -138,8 +138,8 @@ func (s *session) reportServing(t targetDatabase, hash string) error {
 	return nil
 }
 
-// fillMaterialized fills in the answers that the policy materializes, and reports how many rows are left. If it is
-// interrupted, the next run continues.
+// fillMaterialized computes and stores the answers that the policy materializes, and reports how many rows are left. If
+// it is interrupted, the next run continues.
 func (s *session) fillMaterialized(t targetDatabase, policyBuild compiledPolicy) error {
 	lastReport := time.Time{}
 	return migrations.FillAll(s.ctx, t.conn, policyBuild.plan.Fills(), func(f migrations.Fill, remainingRows int64) {
@@ -151,7 +151,7 @@ func (s *session) fillMaterialized(t targetDatabase, policyBuild compiledPolicy)
 	})
 }
 
-// printWarnings prints the warnings about a policy on stderr, where they do not mix with the output.
+// printWarnings prints the warnings about a policy on stderr, so that they do not mix with the output.
 func (s *session) printWarnings(t targetDatabase, policyBuild compiledPolicy) error {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
@@ -207,5 +207,5 @@ func (s *session) migrationOptions(db *config.Database) (migrations.Options, err
 	}, nil
 }
 
-// shortVersion abbreviates a policy version for people.
+// shortVersion returns the beginning of a policy version, for output that people read.
 func shortVersion(version string) string { return version[:min(len(version), 12)] }

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// createConsentKey creates the key of the consent registry, and its anchor if the registry is empty.
+// createConsentKey creates the key of the consent registry. If the registry is empty, it also creates its anchor.
 func (s *session) createConsentKey(c *config.Config, t targetDatabase) error {
 	isNew, err := serve.InitRegistry(s.ctx, c, t.conn, t.name)
 	if isNew {
@@ -38,7 +38,7 @@ func endConsent(ctx context.Context, c *config.Config, t targetDatabase) error {
 	return registry.RemoveAnchor(ctx, keys, c.Consent.Anchor, t.name)
 }
 
-// withHint adds to an error of pgconsent's own SQL the hint that the SQL has raised with it.
+// withHint returns an error of PostgreSQL together with its hint, which pgconsent's own SQL has raised.
 func withHint(err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Hint != "" {

@@ -170,7 +170,7 @@ func (r observeReplayCmd) Run(s *session) error {
 	})
 }
 
-// compileCandidate compiles the policy against which the recorded statements are checked.
+// compileCandidate compiles the policy by which the recorded statements are judged.
 func (r observeReplayCmd) compileCandidate(s *session, t targetDatabase) (compiledPolicy, error) {
 	if r.Policy != "" {
 		candidate := *t.config
@@ -180,7 +180,7 @@ func (r observeReplayCmd) compileCandidate(s *session, t targetDatabase) (compil
 	return s.compile(t)
 }
 
-// judgeAudit checks the decisions in the audit records of a database against the policy.
+// judgeAudit judges the recorded statements in a database's audit by the policy.
 func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database string) error {
 	if c.Audit.Mode == string(audit.ModeOff) {
 		return errors.New("the audit log is off: there are no decisions")

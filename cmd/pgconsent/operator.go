@@ -56,7 +56,7 @@ func (a operatorAddCmd) Run(s *session) error {
 		return err
 	}
 	if a.PasswordFile != "" {
-		password = "" // the operator has the password already
+		password = "" // the operator already has the password, in the file
 	}
 	dsn := clientDSN(c, a.Name, password, config.AdminDatabase)
 	if s.jsonOutput {
@@ -68,7 +68,7 @@ func (a operatorAddCmd) Run(s *session) error {
 
 type operatorListCmd struct{}
 
-// operatorInfo is an operator as "operator list" prints it.
+// operatorInfo describes an operator as "operator list" prints it.
 type operatorInfo struct {
 	Name  string `json:"name"`
 	Login string `json:"login"`

@@ -38,11 +38,11 @@ no row, missing indexes with their CREATE INDEX, tables that the policy does not
   pgconsent policy check worlds/arcive/policy.yaml`
 }
 
-// policyReport is the result of checking one policy, for all databases that have the same result.
+// policyReport is the result of checking one policy. Databases with the same result share one report.
 type policyReport struct {
 	Databases []string        `json:"databases,omitempty"`
 	Policy    string          `json:"policy"`
-	Compared  bool            `json:"compared"` // the policy was compared with a database
+	Compared  bool            `json:"compared"` // a database was available to compare the policy with
 	Version   string          `json:"version,omitempty"`
 	Problems  []*policy.Error `json:"problems"`
 	Warnings  []*policy.Error `json:"warnings"`
@@ -81,7 +81,7 @@ func (p policyCheckCmd) Run(s *session) error {
 			switch {
 			case err != nil && len(report.Problems) == 0:
 				return err
-			case err != nil: // errors in the policy itself are reported without a database
+			case err != nil: // errors in the policy itself are reported even if there is no database
 				v = report
 			}
 		}
@@ -101,7 +101,7 @@ func readPolicy(path string) (policyReport, error) {
 	return v, v.addProblems(err)
 }
 
-// compareWithDatabase checks a policy against its database.
+// compareWithDatabase checks a policy against the catalog of its database.
 func (policyCheckCmd) compareWithDatabase(s *session, t targetDatabase, v *policyReport) error {
 	var problems policy.Errors
 	doc, err := policy.LoadReadable(t.config.Policy)
@@ -120,7 +120,7 @@ func (policyCheckCmd) compareWithDatabase(s *session, t targetDatabase, v *polic
 	if contextErr != nil {
 		return contextErr
 	}
-	if err != nil { // one run reports all problems
+	if err != nil { // report as many problems as possible in one run
 		otherProblems, warnings := policy.LintRest(doc, policyBuild.snapshot, lintContext, problems,
 			policy.WithViews(rewrite.RewriteViewQuery))
 		v.Warnings = append(v.Warnings, warnings...)
@@ -145,7 +145,7 @@ func (policyCheckCmd) compareWithDatabase(s *session, t targetDatabase, v *polic
 	return v.addProblems(err)
 }
 
-// compareReadable checks the rest of a policy of which some entries could not be read.
+// compareReadable compares with the database those parts of a policy that could be read, if other parts have errors.
 func (s *session) compareReadable(t targetDatabase, doc *policy.Document, problems policy.Errors, v *policyReport) error {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *session) compareReadable(t targetDatabase, doc *policy.Document, proble
 	return v.addProblems(append(slices.Clone(problems), otherProblems...))
 }
 
-// lintPolicy returns warnings about what a policy allows although it is unwise.
+// lintPolicy returns warnings about parts of a policy that are allowed but probably mistakes.
 func (s *session) lintPolicy(t targetDatabase, doc *policy.Document, policyBuild compiledPolicy) ([]*policy.Error, error) {
 	lintContext, err := s.readLintContext(t)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *session) lintPolicy(t targetDatabase, doc *policy.Document, policyBuild
 	return policy.Lint(doc, policyBuild.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
 }
 
-// readLintContext returns the facts besides the schema on which warnings about a policy depend.
+// readLintContext returns the facts on which warnings about a policy depend, besides the schema of the database.
 func (s *session) readLintContext(t targetDatabase) (policy.LintContext, error) {
 	lintContext := policy.LintContext{Agents: map[string]map[string]string{}, TokenAttributes: map[string][]string{},
 		IsUnknownOperator: rewrite.IsUnknownOperator}
@@ -199,7 +199,7 @@ func (s *session) readLintContext(t targetDatabase) (policy.LintContext, error) 
 	return lintContext, err
 }
 
-// equals tells whether two results would be printed alike.
+// equals tells whether two reports would print the same.
 func (v policyReport) equals(o policyReport) bool {
 	equal := func(a, b *policy.Error) bool { return *a == *b }
 	return v.Policy == o.Policy && v.Compared == o.Compared && v.Version == o.Version &&

@@ -36,7 +36,7 @@ type policyJSON struct {
 	Functions  []functionJSON  `json:"functions"`
 	Operators  []string        `json:"operators"` // the extensions whose operators agents may use
 	Contracts  []string        `json:"contracts"`
-	// the names of tables that the policy does not list, so that agents cannot read them
+	// the names of tables that the policy does not list, which agents therefore cannot read
 	Unlisted []string `json:"unlisted"`
 }
 
@@ -46,13 +46,14 @@ type attributeJSON struct {
 	Source   string `json:"source"`
 	Setting  string `json:"setting,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
-	Origin   string `json:"origin,omitempty"` // for a claim the query that confirms it, or the expression of the attribute
+	// the query that permits a claimed value, or the expression that computes the attribute
+	Origin string `json:"origin,omitempty"`
 }
 
 type tableJSON struct {
 	Table string `json:"table"`
 	Kind  string `json:"kind"`
-	// the table is only observed; the other members show what the policy would enforce
+	// the policy only observes the table; the other members show what it would enforce
 	Observed  bool              `json:"observed,omitempty"`
 	Words     []policy.RuleLine `json:"words"`
 	SQL       string            `json:"sql"`
@@ -177,7 +178,7 @@ func describeTable(p *policy.Policy, t *policy.Table) tableJSON {
 	}
 	if t.Observed != nil {
 		out.Observed = true
-		t = t.Observed // show the table as it would be enforced
+		t = t.Observed // show the table with the rule that the policy would enforce
 		out.SQL = policy.ReadableSQL(predicate.CheckSQL(t.Rows, t.Relation))
 	}
 	if t.Columns != nil {

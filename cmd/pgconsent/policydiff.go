@@ -150,7 +150,7 @@ func (p policyDiffCmd) comparePolicies(s *session, t targetDatabase, o policydif
 		if side.Policy.Version() != installedPolicy.PolicyVersion {
 			continue
 		}
-		// Attributes that the installed policy derives are used for attributes of the same name in the other policy.
+		// If the other policy has an attribute of the same name, it gets the value that the installed policy computes.
 		for agent, attributes := range o.Agents {
 			if derivedAttributes[agent], err = attributesOf(s.ctx, t.conn, side.Policy, attributes, settings); err != nil {
 				return nil, err
@@ -180,7 +180,7 @@ func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, ownAttr
 	return why.AttributeValues(ctx, tx, p, ownAttributes, settings)
 }
 
-// percentProgress returns a callback that shows on stderr how far long steps have come, in percent.
+// percentProgress returns a function that shows on stderr the progress of long steps in percent.
 func (s *session) percentProgress() func(label string, done, total int64) {
 	start, lastReport, lastDatabase := time.Now(), time.Time{}, ""
 	return func(label string, done, total int64) {

@@ -73,7 +73,7 @@ func (p policyTestCmd) Run(s *session) error {
 		isStopped = true
 		return server.Close(context.WithoutCancel(s.ctx))
 	}
-	defer func() { _ = stopServer() }() // the first error is reported, not this one
+	defer func() { _ = stopServer() }() // an error before this one is reported instead
 	allPassed, err := p.runOnce(s, server, files, match)
 	if p.Watch && (err == nil || s.ctx.Err() == nil) {
 		err = p.runOnChanges(s, server, files, match, err)
@@ -127,7 +127,8 @@ func (p policyTestCmd) testFiles(s *session) ([]string, error) {
 	return files, nil
 }
 
-// schemaReader returns a function that reads the schema of a configured database, as the role that migrates.
+// schemaReader returns a function that reads the schema of a configured database, with the role that pgconsent migrate
+// uses.
 func (policyTestCmd) schemaReader(s *session) func(context.Context, string) (policytest.Schema, error) {
 	return func(ctx context.Context, name string) (policytest.Schema, error) {
 		c, err := s.loadConfig()
@@ -187,7 +188,7 @@ func (p policyTestCmd) runOnce(s *session, server *policytest.Server, files []st
 	return allPassed, nil
 }
 
-// runOnChanges runs the tests again after each change of a file, until the program is interrupted.
+// runOnChanges runs the tests again after each change of a file, until the user interrupts the program.
 func (p policyTestCmd) runOnChanges(s *session, server *policytest.Server, files []string, match *regexp.Regexp,
 	runErr error) error {
 	for s.ctx.Err() == nil {

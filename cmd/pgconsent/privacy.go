@@ -85,7 +85,7 @@ func (p privacyAddCmd) Run(s *session) error {
 	return nil
 }
 
-// addNonEmpty adds to a request body the values that are not empty.
+// addNonEmpty adds the non-empty values to a request body.
 func addNonEmpty(body map[string]any, values map[string]string) {
 	for name, value := range values {
 		if value != "" {
@@ -292,7 +292,7 @@ func (p privacyAuditCmd) Run(s *session) error {
 	return nil
 }
 
-// describeViewer says in a line who sees a memory, and by which grant and consent.
+// describeViewer says in one line who sees a memory, and which grant and consent allow it.
 func describeViewer(v privacy.Viewer) string {
 	out := v.Entity
 	if len(v.Agents) > 0 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// progress prints to a terminal how much of a long command is done.
+// progress shows on a terminal how much a long command has done.
 type progress struct {
 	s          *session
 	label      string
@@ -18,7 +18,7 @@ func (s *session) newProgress(label string) *progress {
 	return &progress{s: s, label: label, startTime: now, lastReport: now}
 }
 
-// report shows how many of the total bytes are done.
+// report shows how many of the total bytes have been read.
 func (h *progress) report(done, total int64) {
 	now := time.Now()
 	if !isTerminal(h.s.err) || now.Sub(h.lastReport) < time.Second || total == 0 {

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// quietHandler is a log handler that passes on only warnings and errors: the demo prints its progress itself.
+// quietHandler is a log handler that passes on only warnings and errors, since the demo prints its progress itself.
 type quietHandler struct{ slog.Handler }
 
 func (q quietHandler) Enabled(ctx context.Context, level slog.Level) bool {

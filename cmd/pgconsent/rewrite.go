@@ -37,7 +37,7 @@ type rewriteJSON struct {
 	Path           verdict.Path `json:"path,omitempty"`
 	PathReason     string       `json:"path_reason,omitempty"`
 	Above          string       `json:"above,omitempty"`
-	// the reason for the hardened plan; "": the plan is not hardened
+	// why the statement needs a hardened plan; "": it does not need one
 	HardenedPlan string          `json:"hardened_plan,omitempty"`
 	UseHash      bool            `json:"use_hash,omitempty"`
 	UseIndex     bool            `json:"use_index,omitempty"`
@@ -56,7 +56,7 @@ type refusalJSON struct {
 	Position int    `json:"position,omitempty"`
 }
 
-// readStatement returns the SQL that was given, or reads it from stdin.
+// readStatement returns the SQL from the command line, or reads it from stdin.
 func (s *session) readStatement(givenSQL string) (string, error) {
 	if givenSQL != "" {
 		return givenSQL, nil
@@ -65,7 +65,7 @@ func (s *session) readStatement(givenSQL string) (string, error) {
 	return string(statement), err
 }
 
-// newRewriter returns the rewriter that serve would use now.
+// newRewriter returns a rewriter that works as that of serve would now.
 func (s *session) newRewriter(t targetDatabase, policyBuild compiledPolicy) (*rewrite.Rewriter, error) {
 	mode := rewrite.InjectedMode
 	if t.autoPath {
@@ -137,7 +137,7 @@ func (r rewriteCmd) Run(s *session) error {
 	})
 }
 
-// printPath prints which path a statement takes, and the reason.
+// printPath prints on which path (signed or row security) serve would run a statement, and why.
 func (s *session) printPath(t targetDatabase, result *rewrite.Result) {
 	switch {
 	case result.AboveFenceReason != "":

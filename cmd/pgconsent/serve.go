@@ -43,7 +43,7 @@ func (c serveCmd) Run(s *session) error {
 		for {
 			select {
 			case <-hangups:
-				_ = service.Reload() // Reload itself logs its error
+				_ = service.Reload() // Reload has already logged its error
 			case <-s.ctx.Done():
 				return
 			}

@@ -15,21 +15,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// serverFlags say how a command reaches a running serve. The commands that call its API embed them.
+// serverFlags say how a command reaches a running serve. Commands that call the HTTP API embed them.
 type serverFlags struct {
 	URL       string `name:"url" placeholder:"URL" help:"Where pgconsent serves HTTP. Default: http.listen of the configuration."`
 	TokenFile string `placeholder:"FILE" help:"A file with the token, which only you can read. Default: $PGCONSENT_TOKEN."`
 	CA        string `name:"ca" placeholder:"FILE" help:"Certificates to trust besides the system's, in PEM form."`
 }
 
-// runningServer is the address of a serve, with the token to call its API.
+// runningServer is the address of a running serve, with the token for calls of its API.
 type runningServer struct {
-	baseURL string // the address without / at the end
+	baseURL string // the base URL, without / at the end
 	token   string
 	http    *http.Client
 }
 
-// resolve evaluates the flags, without connecting.
+// resolve evaluates the flags. It does not connect.
 func (r serverFlags) resolve(s *session) (runningServer, error) {
 	base := r.URL
 	if base == "" {
@@ -60,7 +60,7 @@ func (r serverFlags) resolve(s *session) (runningServer, error) {
 	}
 	return runningServer{u.String(), token, &http.Client{
 		Transport: &http.Transport{TLSClientConfig: tlsConfig, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute},
-		// following a redirect would send the token to another address
+		// a redirect could send the token to another server
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
@@ -102,7 +102,7 @@ func (r serverFlags) tlsConfig() (*tls.Config, error) {
 	return out, nil
 }
 
-// listenURL returns the URL by which this machine reaches a listener of the configuration.
+// listenURL returns the URL by which programs on this machine reach an address on which serve listens.
 func listenURL(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// signalContext returns a context that ends with SIGINT or SIGTERM. A second signal ends the program at once, by the
-// system's default, even directly after the first.
+// signalContext returns a context that ends with SIGINT or SIGTERM. A second signal ends the program at once, even if
+// it comes directly after the first.
 func signalContext() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -21,7 +21,7 @@ func signalContext() (ctx context.Context, stop func()) {
 		case <-ctx.Done():
 			return
 		}
-		// The second signal may come as soon as the context is done, so this must not catch it.
+		// From now on, the second signal must end the program. It may come as soon as the context is done.
 		signal.Stop(signals)
 		select {
 		case secondSignal := <-signals:
@@ -36,8 +36,8 @@ func signalContext() (ctx context.Context, stop func()) {
 	}
 }
 
-// endWithOutput returns a session whose context also ends with SIGHUP, and when nobody reads stdout or stderr any more.
-// By default either would end the program at once, without cleaning up.
+// endWithOutput returns a session whose context also ends with SIGHUP, or when nobody reads stdout or stderr any more.
+// By default, both would end the program without cleaning up.
 func (s *session) endWithOutput() (_ *session, stop func()) {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	signals := make(chan os.Signal, 1)

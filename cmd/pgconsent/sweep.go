@@ -102,7 +102,7 @@ func formatDoneOf(done, total int) string {
 	return fmt.Sprintf("%d of %d", done, total)
 }
 
-// printSweep prints a report for people.
+// printSweep prints the report of a sweep as text.
 func (s *session) printSweep(name string, r sweep.Report) {
 	if r.SweepRunning {
 		fmt.Fprintf(s.out, "%s: another sweep is at work\n", name)

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// newTerminalWriter returns a writer for an output that may be a terminal. Files and pipes, which programs read, are
-// written unchanged.
+// newTerminalWriter returns a writer that protects w if w is a terminal (see plainWriter). Files and pipes, which
+// programs read, get the text unchanged.
 func newTerminalWriter(w io.Writer) io.Writer {
 	if !isDevice(w) {
 		return w
@@ -28,13 +28,13 @@ func isDevice(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// plainWriter protects a terminal from names and values of a database, which an agent may have written. Control
-// characters, and those that change the direction of text, are printed as \x1b or \u202e. Only the program's own
-// colours pass among escape sequences.
+// plainWriter protects a terminal from names and values in a database, which an agent may have written. It prints
+// control characters, and characters that change the direction of text, as \x1b or \u202e. It lets through only those
+// escape sequences that are the program's own colours.
 type plainWriter struct {
 	writer         io.Writer
 	mu             sync.Mutex
-	incompleteRune []byte // the first bytes of a character whose rest comes with the next write
+	incompleteRune []byte // the first bytes of a character whose other bytes come with the next write
 }
 
 // colourSequence matches the escape sequences for colours that the program itself writes.
@@ -74,7 +74,7 @@ func (p *plainWriter) Write(b []byte) (int, error) {
 
 const hexDigits = "0123456789abcdef"
 
-// isUnsafeOnTerminal tells whether a terminal would act on a character instead of showing it.
+// isUnsafeOnTerminal tells whether a terminal might act on a character instead of showing it.
 func isUnsafeOnTerminal(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }

@@ -117,7 +117,7 @@ func (a tokenRevokeCmd) Run(s *session) error {
 	return err
 }
 
-// tokensFilePath returns the configuration and the path of the file that holds its tokens.
+// tokensFilePath returns the configuration and the path of the file with its tokens.
 func (s *session) tokensFilePath() (*config.Config, string, error) {
 	c, err := s.loadConfig()
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 // release is the newest version in CHANGELOG.md.
 const release = "0.1.0"
 
-// version is set by the linker if the build does not know the commit itself.
+// version is set by the linker if the Go tool cannot record the commit.
 var version string
 
-// versionInfo is what "pgconsent version" prints.
+// versionInfo is the output of "pgconsent version".
 type versionInfo struct {
 	Version      string `json:"version"`
 	Commit       string `json:"commit"`
 	Go           string `json:"go"`
 	Platform     string `json:"platform"`
-	GrammarMajor int    `json:"postgresql_grammar"` // the major version of PostgreSQL whose grammar the parser has
+	GrammarMajor int    `json:"postgresql_grammar"` // the major version of PostgreSQL whose grammar the parser knows
 }
 
-// readVersion reads the version that the Go tool has recorded in the program.
+// readVersion returns the version that the Go tool has recorded in the program.
 func readVersion() versionInfo {
 	b := versionInfo{Version: release, Commit: version, Go: runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, GrammarMajor: sqltext.GrammarVersion()}
@@ -41,7 +41,7 @@ func readVersion() versionInfo {
 		if b.Commit != "" && settings["vcs.modified"] == "true" {
 			b.Commit += "-dirty"
 		}
-		if b.Commit == "" && info.Main.Version != "(devel)" { // the program was built by go install module@version
+		if b.Commit == "" && info.Main.Version != "(devel)" { // somebody built the program with go install module@version
 			b.Commit = info.Main.Version
 		}
 	}

@@ -95,7 +95,7 @@ func findAgent(c *config.Config, name string) (*config.Agent, error) {
 	return agent, nil
 }
 
-// parseSettings parses NAME=VALUE.
+// parseSettings parses settings of the form NAME=VALUE.
 func parseSettings(settingTexts []string) ([]why.Setting, error) {
 	var out []why.Setting
 	for _, s := range settingTexts {
@@ -108,8 +108,8 @@ func parseSettings(settingTexts []string) ([]why.Setting, error) {
 	return out, nil
 }
 
-// splitUserSettings separates settings: those that set attributes of the represented user, which it adds to the agent's
-// attributes, and all others.
+// splitUserSettings separates the settings of attributes of the user whom the agent represents from all other settings.
+// It returns the agent's attributes together with these.
 func splitUserSettings(agent *config.Agent, assignments []why.Setting) (attributes map[string]string,
 	settings []why.Setting) {
 	if agent.ActsFor == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/serve"
 )
 
-// recordConsents records the relationships that the world begins with, in an empty registry. Each record has a key made
-// of the subject and the step, so that an interrupted start can continue.
+// recordConsents records, in an empty consent registry, the relationships with which the world begins. Each change has
+// a key made of the subject and the step, so that an interrupted start can continue.
 func (f demoFolder) recordConsents(ctx context.Context, cfg *config.Config, progress func(string)) error {
 	if f.world.Consents == "" {
 		return nil
@@ -34,7 +34,7 @@ func (f demoFolder) recordConsents(ctx context.Context, cfg *config.Config, prog
 		return err
 	}
 	defer r.Close()
-	agent := f.world.Agents[0].Name // The world has at least one agent.
+	agent := f.world.Agents[0].Name // every world has at least one agent
 	for i, s := range subjects {
 		if i%100 == 0 {
 			progress(fmt.Sprintf("recording consents: %d of %d", i, len(subjects)))
@@ -49,13 +49,14 @@ func (f demoFolder) recordConsents(ctx context.Context, cfg *config.Config, prog
 	return os.WriteFile(recordedPath, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
 }
 
-// consentSubject is a person with a relationship.
+// consentSubject is a person, and the relationship with which the person begins.
 type consentSubject struct {
 	id     string
 	stream consent.Stream
 }
 
-// consentCommands returns the commands that make the subject's relationship; the agent decides about a partnership.
+// consentCommands returns the changes in the registry that lead to the subject's relationship. In a partnership, the
+// agent makes the decision.
 func (s consentSubject) consentCommands(agent string) []consent.Command {
 	subjectParty := consent.Party{Role: consent.RoleSubject, ID: s.id}
 	if s.stream != consent.StreamPartnered {
@@ -71,7 +72,7 @@ func (s consentSubject) consentCommands(agent string) []consent.Command {
 	}
 }
 
-// querySubjects runs the world's query for subjects, as the owner.
+// querySubjects runs the world's query for subjects with the owner's role.
 func (f demoFolder) querySubjects(ctx context.Context, c *config.Config) ([]consentSubject, error) {
 	return queryWorld(ctx, c, f.world.Name, f.world.Consents, func(row pgx.CollectableRow) (s consentSubject, err error) {
 		err = row.Scan(&s.id, &s.stream)

@@ -1,9 +1,9 @@
-// Package demo runs an example world: a private PostgreSQL with the world's data, and the sidecar in front of it, in
-// one folder.
+// Package demo runs an example world: a private PostgreSQL with the world's data, and the sidecar in front of it. All
+// files are in one folder.
 //
-// It guarantees that a world is loaded once and completely. An interrupted load starts over, a finished one is kept.
-// [RunningDemo.Stop] stops only what [Start] has started. Passwords are made here, never logged, and kept in files of
-// mode 0600.
+// A world is loaded once and completely: an interrupted load starts over, and a finished load is never repeated.
+// [RunningDemo.Stop] stops only what [Start] has started. The package makes the passwords, stores them in files of mode
+// 0600, and never logs them.
 package demo
 
 import (
@@ -44,21 +44,21 @@ import (
 // Config says what to run. World and Dir are required.
 type Config struct {
 	World     *world.World
-	ServerDSN string // DSN of a running server; "": the demo starts a private server
+	ServerDSN string // the DSN of a running server; "": the demo starts a server of its own
 	Folder    string
-	Listen    string // address of the proxy; "": DefaultListen, or a free port if something listens there
-	HTTP      string // the address of HTTP; "": DefaultHTTP, or a free port if it is in use
+	Listen    string // the address of the proxy; "": DefaultListen, or a free port if DefaultListen is in use
+	HTTP      string // the address of HTTP; "": DefaultHTTP, or a free port if DefaultHTTP is in use
 	Log       *slog.Logger
 	Progress  func(string)
 }
 
-// Where a demo listens if the configuration does not say, and no other program listens there.
+// The addresses on which a demo listens if its configuration names none and no other program uses them.
 const (
 	DefaultListen = "127.0.0.1:7432"
 	DefaultHTTP   = "127.0.0.1:7433"
 )
 
-// DemoAccess says how to connect to a running demo. Scripts read its JSON.
+// DemoAccess says how to connect to a running demo. Scripts read it as JSON.
 type DemoAccess struct {
 	World    string            `json:"world"`
 	OwnerDSN string            `json:"owner_dsn"`
@@ -70,10 +70,10 @@ type DemoAccess struct {
 // AgentDSN is the connection string of one agent.
 type AgentDSN struct{ Name, DSN string }
 
-// AgentDSNs are in the world's order: the first agent is the default.
+// AgentDSNs are in the order of the world's agents. The first agent is the default.
 type AgentDSNs []AgentDSN
 
-// MarshalJSON writes an object whose members keep the order.
+// MarshalJSON writes an object whose members are in the order of the slice.
 func (a AgentDSNs) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, agent := range a {
@@ -101,14 +101,14 @@ type RunningDemo struct {
 	config      *config.Config
 	service     *serve.Service
 	world       *world.World
-	cluster     *pgcluster.Cluster // the demo's own server; nil: an existing server is used
+	cluster     *pgcluster.Cluster // the demo's own server; nil: the demo uses an existing server
 	cancel      context.CancelFunc
-	serveErrors chan error // gets the error with which serving ends
+	serveErrors chan error // receives the error with which the service ends
 	serveError  error
 	hasEnded    bool
 }
 
-// Start starts everything and returns when agents are served. After an error nothing is left running.
+// Start starts the demo, and returns when agents can connect. After an error nothing keeps running.
 func Start(ctx context.Context, c Config) (_ *RunningDemo, err error) {
 	if c.Progress == nil {
 		c.Progress = func(string) {}
@@ -171,7 +171,7 @@ func Start(ctx context.Context, c Config) (_ *RunningDemo, err error) {
 	access, service, err := c.openListeners(ctx, f, cfg)
 	for attempts := 0; errors.Is(err, syscall.EADDRINUSE) && (requested.Listen == "" || requested.HTTP == "") &&
 		attempts < 4; attempts++ {
-		// Another demo has taken the ports since.
+		// Another program has started to listen on a chosen port in the meantime.
 		c.Listen, c.HTTP = requested.Listen, requested.HTTP
 		if err := c.chooseAddresses(); err != nil {
 			return nil, err
@@ -200,7 +200,7 @@ func Start(ctx context.Context, c Config) (_ *RunningDemo, err error) {
 	return r, nil
 }
 
-// openListeners lets agents and callers in, and opens what serves them.
+// openListeners creates the logins of agents and callers, and starts the service.
 func (c Config) openListeners(ctx context.Context, f demoFolder, cfg *config.Config) (access DemoAccess,
 	service *serve.Service, err error) {
 	if access, err = f.createAgents(cfg); err != nil {
@@ -213,9 +213,10 @@ func (c Config) openListeners(ctx context.Context, f demoFolder, cfg *config.Con
 	return access, service, err
 }
 
-// chooseAddresses chooses the addresses that the configuration leaves open, and checks that the demo can listen on all.
+// chooseAddresses chooses the addresses that the configuration does not name, and checks that the demo can listen on
+// all addresses.
 func (c *Config) chooseAddresses() error {
-	var listeners []net.Listener // closed when both addresses are chosen, so that these differ
+	var listeners []net.Listener // closed when both addresses are chosen, so that they differ
 	for _, listener := range []struct {
 		address        *string
 		defaultAddress string
@@ -261,8 +262,8 @@ func (c Config) checkAddresses() error {
 	return nil
 }
 
-// fillDatabase fills the world's database, on a server that it starts, or on the server of --postgres, in which case
-// cluster is nil. upstream is the server's entry in the configuration.
+// fillDatabase fills the world's database, on a server that it starts or on the existing server of --postgres. cluster
+// is nil for an existing server. upstream is the server's entry in the configuration.
 func (c Config) fillDatabase(ctx context.Context, f demoFolder, isNew bool) (cluster *pgcluster.Cluster,
 	upstream yaml.MapSlice, err error) {
 	if c.ServerDSN != "" {
@@ -299,8 +300,7 @@ func (c Config) fillDatabase(ctx context.Context, f demoFolder, isNew bool) (clu
 // Service returns the running service.
 func (r *RunningDemo) Service() *serve.Service { return r.service }
 
-// checkAgentLogins logs in as each agent, so that attributes that do not fit the policy are noticed when the demo
-// starts.
+// checkAgentLogins logs in as each agent, so that the demo reports at its start if attributes do not fit the policy.
 func (r *RunningDemo) checkAgentLogins(ctx context.Context, slow retrySchedule) error {
 	for _, agent := range r.Access.Agents {
 		err := slow.retryUntilReady(ctx, isUnanswered, func() error {
@@ -322,9 +322,9 @@ func (r *RunningDemo) checkAgentLogins(ctx context.Context, slow retrySchedule) 
 	return nil
 }
 
-// Wait returns when ctx ends, or with an error when serving or the server ends.
+// Wait returns nil when ctx ends, or an error when the service or the server ends.
 func (r *RunningDemo) Wait(ctx context.Context) error {
-	var exited <-chan struct{} // nil for a server that the demo has not started
+	var exited <-chan struct{} // nil for an existing server
 	if r.cluster != nil {
 		exited = r.cluster.Exited()
 	}
@@ -340,7 +340,7 @@ func (r *RunningDemo) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop drains sessions and stops the server.
+// Stop waits for running statements, ends the sessions and stops the demo's own server.
 func (r *RunningDemo) Stop() error {
 	r.cancel()
 	if !r.hasEnded {
@@ -365,7 +365,7 @@ func (f demoFolder) secretPath(name string) string {
 }
 func (f demoFolder) markerPath() string { return f.filePath("loaded") }
 
-// claimFolder refuses a folder that has another world.
+// claimFolder marks the folder as the folder of this world, and refuses a folder that belongs to another world.
 func (f demoFolder) claimFolder() error {
 	name, err := os.ReadFile(f.filePath("world"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -382,8 +382,8 @@ func (f demoFolder) claimFolder() error {
 	return nil
 }
 
-// makeSecrets makes the missing passwords. isNew is true if the superuser's password is new: then an existing cluster,
-// which a deleted folder has left under /var/tmp, is not used.
+// makeSecrets makes the passwords that are missing. isNew is true if it makes the superuser's password. Then a cluster
+// that remains in /var/tmp after its demo folder was deleted must not be used.
 func (f demoFolder) makeSecrets() (isNew bool, err error) {
 	if err := os.MkdirAll(f.filePath("secrets"), 0o700); err != nil {
 		return false, err
@@ -409,7 +409,7 @@ func (f demoFolder) makeSecrets() (isNew bool, err error) {
 	return isNew, nil
 }
 
-// demoServer is the demo's own cluster, reached as its superuser.
+// demoServer is the demo's own cluster, to which the demo connects as superuser.
 type demoServer struct {
 	cluster  *pgcluster.Cluster
 	password string
@@ -428,7 +428,7 @@ func (s demoServer) connect(ctx context.Context, database string) (*pgx.Conn, er
 	return pgx.ConnectConfig(ctx, c)
 }
 
-// load fills the world's database unless the marker says that it is filled.
+// load fills the world's database, unless the marker file says that it was filled before.
 func (s demoServer) load(ctx context.Context, f demoFolder, progress func(string)) error {
 	name := quoteIdent(f.world.Name)
 	_, err := os.Stat(f.markerPath())
@@ -461,7 +461,8 @@ func (s demoServer) load(ctx context.Context, f demoFolder, progress func(string
 			return err
 		}
 	}
-	// The role gets the password of the file, whatever it had before. It needs CREATEROLE since it migrates.
+	// The owner role gets the password in the file, whichever password it had before. It needs CREATEROLE to run
+	// migrations.
 	password, err := config.ReadSecret(f.secretPath("owner"))
 	if err != nil {
 		return err
@@ -483,8 +484,8 @@ func (s demoServer) load(ctx context.Context, f demoFolder, progress func(string
 	return os.WriteFile(f.markerPath(), []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
 }
 
-// resetState prepares for a database that was just filled: its policy is the world's, and its consent registry is
-// empty.
+// resetState prepares the folder for a database that was just filled: it copies the world's policy, and removes the
+// files of the consent registry, since the registry is empty.
 func (f demoFolder) resetState() error {
 	for _, name := range []string{"consent.key", "consent.anchor", "consents"} {
 		if err := os.Remove(f.filePath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -498,7 +499,7 @@ func (f demoFolder) resetState() error {
 	return f.copyPolicy(newDigests.Rows)
 }
 
-// writeConfig writes pgconsent.yaml for this start and loads it as serve would.
+// writeConfig writes pgconsent.yaml for this start, and loads it as pgconsent serve would.
 func (f demoFolder) writeConfig(c Config, upstream yaml.MapSlice) (*config.Config, error) {
 	agents := yaml.MapSlice{}
 	for _, a := range f.world.Agents {
@@ -549,7 +550,7 @@ func (f demoFolder) writeConfig(c Config, upstream yaml.MapSlice) (*config.Confi
 	return config.Load(path)
 }
 
-// migrate installs the database objects, as "pgconsent migrate" does.
+// migrate installs pgconsent's objects in the database, as "pgconsent migrate" does.
 func migrate(ctx context.Context, cfg *config.Config, name string) error {
 	db := cfg.Databases[name]
 	dsn, err := cfg.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
@@ -590,7 +591,7 @@ func migrate(ctx context.Context, cfg *config.Config, name string) error {
 	return err
 }
 
-// createAgents gives the agents their logins and returns how to connect.
+// createAgents creates the logins of agents, and returns how to connect.
 func (f demoFolder) createAgents(cfg *config.Config) (DemoAccess, error) {
 	a := DemoAccess{World: f.world.Name, HTTP: "http://" + cfg.HTTP.Listen}
 	owner, err := config.ReadSecret(f.secretPath("owner"))
@@ -620,5 +621,5 @@ func (f demoFolder) createAgents(cfg *config.Config) (DemoAccess, error) {
 	return a, nil
 }
 
-// Registry returns the consent registry of the world's database, and nil if it has none.
+// Registry returns the consent registry in the world's database; nil: the world has none.
 func (r *RunningDemo) Registry() *registry.Registry { return r.service.Registry(r.Access.World) }

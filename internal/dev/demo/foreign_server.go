@@ -21,16 +21,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// objectNames are the names of a world's database and roles on the server.
+// objectNames are the names of the world's database and of its roles on the server.
 type objectNames struct{ database, owner, agent, control, reader, rows string }
 
-// privateNames are the names on a server of the demo's own.
+// privateNames returns the names on the demo's own server.
 func privateNames(w *world.World) objectNames {
 	return objectNames{w.Name, w.Owner, "pgconsent_agent", "pgconsent_control", "pgconsent_reader", "pgconsent_rows"}
 }
 
-// foreignNames are the names on an existing server: they have a common prefix, so that the demo's objects are
-// recognised.
+// foreignNames returns the names on an existing server. They have a common prefix, so that people recognise the demo's
+// objects.
 func foreignNames(w *world.World) objectNames {
 	prefix := "pgconsent_demo_" + w.Name
 	return objectNames{prefix, prefix + "_owner", prefix + "_agent", prefix + "_control", prefix + "_reader", prefix + "_rows"}
@@ -40,7 +40,7 @@ func (n objectNames) roleNames() []string {
 	return []string{n.agent, n.control, n.rows, n.reader, n.owner}
 }
 
-// existingServer is an existing server, reached as the role of the DSN.
+// existingServer is a server that the demo has not started, to which it connects with the role of the DSN.
 type existingServer struct {
 	dsn       string
 	config    *pgx.ConnConfig
@@ -52,12 +52,12 @@ type existingServer struct {
 	notice    func(string)
 }
 
-// markComment returns the comment on the demo's objects, by which they are known.
+// markComment returns the comment by which the demo recognises the objects that it has made.
 func (g *existingServer) markComment() string { return "pgconsent demo of world " + g.world.Name }
 
 const notLoadedSuffix = ": not loaded yet"
 
-// openForeignServer logs in and checks whether the role may do what is needed.
+// openForeignServer logs in, and checks that the role has the rights that the demo needs.
 func openForeignServer(ctx context.Context, dsn string, w *world.World, notice func(string)) (*existingServer, error) {
 	c, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -100,7 +100,7 @@ func openForeignServer(ctx context.Context, dsn string, w *world.World, notice f
 	return g, nil
 }
 
-// connect logs in as the role of the DSN, or as another role, to a database; "": the database of the DSN.
+// connect connects with the role of the DSN, or with another role, to a database; "": the database of the DSN.
 func (g *existingServer) connect(ctx context.Context, database, role, password string) (*pgx.Conn, error) {
 	c := g.config.Copy()
 	if database != "" {
@@ -112,14 +112,14 @@ func (g *existingServer) connect(ctx context.Context, database, role, password s
 	return pgx.ConnectConfig(ctx, c)
 }
 
-// serverObjects is what exists on the server under the demo's names.
+// serverObjects says which objects with the demo's names exist on the server.
 type serverObjects struct {
-	database       string // comment of the database
+	database       string // the comment on the database
 	databaseExists bool
 	roles          map[string]bool
 }
 
-// findObjects finds the objects with the demo's names, and refuses objects that the demo did not make.
+// findObjects finds the objects with the demo's names, and returns an error if the demo has not made one of them.
 func (g *existingServer) findObjects(ctx context.Context, conn *pgx.Conn) (serverObjects, error) {
 	f := serverObjects{roles: map[string]bool{}}
 	var comment *string
@@ -163,7 +163,7 @@ func (g *existingServer) newForeignObjectError(kind, name string) error {
 		WithHint("Rename it, or use another server. The demo knows its own by the comment %q.", g.markComment())
 }
 
-// load makes the roles and the database, and fills the database, unless that was done.
+// load makes the roles and the database, and fills the database, unless an earlier start has done so.
 func (g *existingServer) load(ctx context.Context, f demoFolder, progress func(string)) (err error) {
 	admin, err := g.connect(ctx, "", "", "")
 	if err != nil {
@@ -225,9 +225,9 @@ func (g *existingServer) load(ctx context.Context, f demoFolder, progress func(s
 		"COMMENT ON DATABASE "+quoteIdent(g.names.database)+" IS '"+g.markComment()+"'")
 }
 
-// makeRoles makes the missing roles, and sets the passwords of login roles as their files say. pgconsent migrate does
-// not always set them. It keeps the password of a role that has rights in another database. Such rights may come from a
-// migration of that database.
+// makeRoles makes the missing roles, and sets the passwords of login roles to those in their files. pgconsent migrate
+// does not change the password of a role that has rights in another database. The role may have such rights from an
+// earlier migration there.
 func (g *existingServer) makeRoles(ctx context.Context, admin *pgx.Conn, existing serverObjects, f demoFolder) error {
 	comment := "'" + g.markComment() + "'"
 	if !existing.roles[g.names.owner] {
@@ -240,13 +240,13 @@ func (g *existingServer) makeRoles(ctx context.Context, admin *pgx.Conn, existin
 	if err := g.setPassword(ctx, admin, g.names.owner, "LOGIN CREATEROLE", f.secretPath("owner")); err != nil {
 		return err
 	}
-	if !g.superuser { // Only a member of a role may give objects to it.
+	if !g.superuser { // only a member of a role may give objects to the role
 		if err := g.exec(ctx, admin, "join "+g.names.owner,
 			"GRANT "+quoteIdent(g.names.owner)+" TO "+quoteIdent(g.user)); err != nil {
 			return err
 		}
 	}
-	// The owner makes the other roles: it migrates, and must be able to grant them rights.
+	// The owner role makes the other roles, because it runs migrations and must be able to grant them rights.
 	if err := g.exec(ctx, admin, "become "+g.names.owner, "SET ROLE "+quoteIdent(g.names.owner)); err != nil {
 		return err
 	}
@@ -276,13 +276,13 @@ func (g *existingServer) makeRoles(ctx context.Context, admin *pgx.Conn, existin
 	return g.exec(ctx, admin, "be "+g.user+" again", "RESET ROLE")
 }
 
-// setPassword gives a role the password of a file, whatever it had before.
+// setPassword sets a role's password to the one in a file, whichever password it had before.
 func (g *existingServer) setPassword(ctx context.Context, admin *pgx.Conn, role, options, file string) error {
 	password, err := config.ReadSecret(file)
 	if err != nil {
 		return err
 	}
-	// The statement has a verifier, so that the password itself is in no statement or log.
+	// The statement contains only a verifier, so that the password itself occurs in no statement or log.
 	verifier, err := config.NewVerifier(password)
 	if err != nil {
 		return err
@@ -294,7 +294,7 @@ func (g *existingServer) setPassword(ctx context.Context, admin *pgx.Conn, role,
 // quoteIdent writes a name as an SQL identifier.
 func quoteIdent(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// exec runs statements one by one; what describes them in an error.
+// exec runs statements one by one. Its errors name the action that failed.
 func (g *existingServer) exec(ctx context.Context, conn *pgx.Conn, action string, statements ...string) error {
 	for _, sql := range statements {
 		if _, err := conn.Exec(ctx, sql); err != nil {
@@ -304,7 +304,7 @@ func (g *existingServer) exec(ctx context.Context, conn *pgx.Conn, action string
 	return nil
 }
 
-// explainRights adds to an error what rights a role would need.
+// explainRights adds to an error which rights the role needs.
 func (g *existingServer) explainRights(action string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == "42501" {
@@ -315,7 +315,7 @@ func (g *existingServer) explainRights(action string, err error) error {
 	return fmt.Errorf("%s: %w", action, err)
 }
 
-// RemoveFromServer removes the database and roles that the demo has made on a server, and reports each.
+// RemoveFromServer removes the database and the roles that the demo has made on an existing server, and reports each.
 func RemoveFromServer(ctx context.Context, dsn string, w *world.World, report func(string)) error {
 	g, err := openForeignServer(ctx, dsn, w, func(string) {})
 	if err != nil {
@@ -340,7 +340,7 @@ func RemoveFromServer(ctx context.Context, dsn string, w *world.World, report fu
 		}
 		report("database " + g.names.database + " is gone")
 	}
-	for _, role := range g.names.roleNames() { // The owner comes last, since it made the other roles.
+	for _, role := range g.names.roleNames() { // the owner role comes last, since it has made the other roles
 		if !exists.roles[role] {
 			continue
 		}
@@ -389,7 +389,7 @@ func (g *existingServer) upstreamEntry() (yaml.MapSlice, error) {
 
 var parameterPair = regexp.MustCompile(`(?:^|\s)([a-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
 
-// dsnParameter returns a parameter of a connection string in either form.
+// dsnParameter returns a parameter of a connection string, which may be a URL or a list of key=value.
 func dsnParameter(dsn, name string) string {
 	if u, err := url.Parse(dsn); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
 		return u.Query().Get(name)

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// readyTimeout is how long the demo waits for a new database. On a slow machine the first reading of its catalogs can
-	// take longer than a running server would wait. Then it is repeated.
+	// readyTimeout is how long the demo waits for a new database. On a slow machine, reading its catalogs for the first
+	// time can take longer than a running server would wait, so the demo tries again.
 	readyTimeout = 15 * time.Minute
-	// progressInterval is how often the demo says that it waits.
+	// progressInterval is how often the demo reports that it is waiting.
 	progressInterval = 15 * time.Second
 )
 
-// retrySchedule says for how long to retry an operation that a slow machine cannot do at once.
+// retrySchedule says for how long to repeat an operation that may fail on a slow machine.
 type retrySchedule struct {
 	limit, reportEvery time.Duration
 	progress           func(string)
 }
 
-// retryUntilReady calls attempt until it succeeds, or fails for another reason than that the machine is slow.
+// retryUntilReady calls attempt until it succeeds, or until it fails for another reason than a slow machine.
 func (p retrySchedule) retryUntilReady(ctx context.Context, isSlow func(error) bool, attempt func() error) error {
 	startedAt := time.Now()
 	reportedAt := startedAt
@@ -46,13 +46,13 @@ func (p retrySchedule) retryUntilReady(ctx context.Context, isSlow func(error) b
 	}
 }
 
-// isNotReady reports whether a database may still become ready after this error.
+// isNotReady tells whether a database may become usable some time after this error.
 func isNotReady(err error) bool {
 	var stateError *sqlstate.Error
 	return errors.As(err, &stateError) && stateError.Reason == sqlstate.ReasonUpstream
 }
 
-// isUnanswered reports whether a login has failed because the server is busy, and not because of who logs in.
+// isUnanswered tells whether a login failed because the server is busy, and not because of the role or its password.
 func isUnanswered(err error) bool {
 	var serverError *pgconn.PgError
 	if errors.As(err, &serverError) {

@@ -11,8 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// worldDigests are digests of the world's files. The folder keeps the digests of the files that it was made from, so
-// that a later start can tell what has changed.
+// worldDigests are digests of the world's files. The demo's folder stores the digests of the files from which it was
+// made, so that a later start can tell which files have changed.
 type worldDigests struct {
 	Policy string `yaml:"policy"`
 	Rows   string `yaml:"rows"` // digest of schema.sql, data.sql and extensions.sql
@@ -42,8 +42,8 @@ func hexDigest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// copyPolicy copies the world's policy into the folder, where it may be changed, and notes its digest and that of the
-// loaded rows.
+// copyPolicy copies the world's policy into the folder, where users may change it. It stores the policy's digest, and
+// rows as the digest of the loaded data.
 func (f demoFolder) copyPolicy(rows string) error {
 	text, err := f.world.File(f.world.Policy)
 	if err != nil {
@@ -59,8 +59,9 @@ func (f demoFolder) copyPolicy(rows string) error {
 	return os.WriteFile(f.filePath("copied"), digestsText, 0o644)
 }
 
-// resume continues with a loaded database. A policy that was not changed in the folder becomes the world's policy; a
-// changed policy stays. Unexpected states are reported; startOverHint says how to start over.
+// resume continues with a database that was loaded before. If the user has not changed the policy in the folder, the
+// world's policy replaces it. resume returns an error for unexpected states of the folder; startOverHint says how to
+// start over.
 func (f demoFolder) resume(startOverHint string, progress func(string)) error {
 	newDigests, err := f.currentDigests()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// makeTokens makes a token for each agent, for the persons that the world names, and for the other roles. They are new
-// at each start, since tokens are not stored.
+// makeTokens makes a token for each agent, for the persons that the world names, and for the other roles. Tokens are
+// not stored, so that each start makes new ones.
 func (f demoFolder) makeTokens(ctx context.Context, cfg *config.Config) (map[string]string, error) {
 	if err := os.Remove(cfg.HTTP.Tokens); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -55,13 +55,13 @@ func (f demoFolder) makeTokens(ctx context.Context, cfg *config.Config) (map[str
 	return out, nil
 }
 
-// personIDs returns the ids of the people for whom the demo makes tokens: the result of `subjects` in world.yaml, run
-// as the owner.
+// personIDs returns the ids of the people for whom the demo makes tokens. It runs the query `subjects` of world.yaml
+// with the owner's role.
 func (f demoFolder) personIDs(ctx context.Context, c *config.Config) ([]string, error) {
 	return queryWorld(ctx, c, f.world.Name, f.world.Subjects, pgx.RowTo[string])
 }
 
-// queryWorld runs a query of a world as the owner; the empty query has no result.
+// queryWorld runs a query of a world with the owner's role. An empty query returns no rows.
 func queryWorld[T any](ctx context.Context, cfg *config.Config, database, query string, row pgx.RowToFunc[T]) ([]T,
 	error) {
 	if query == "" {

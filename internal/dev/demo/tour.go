@@ -19,8 +19,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Tour runs the world's guided session through the proxy, the statements of the owner and of the default agent each on
-// one connection, and undoes its changes. An answer that differs from the expected one is an error.
+// Tour runs the world's guided session through the proxy, and then undoes its changes. It uses one connection for the
+// statements of the owner, and one for those of the default agent. It returns an error if an answer differs from the
+// expected answer.
 func (r *RunningDemo) Tour(ctx context.Context, out io.Writer, colours bool) (err error) {
 	t := r.world.Tour
 	if t == nil {
@@ -37,7 +38,7 @@ func (r *RunningDemo) Tour(ctx context.Context, out io.Writer, colours bool) (er
 	}
 	defer p.owner.Close(context.WithoutCancel(ctx))
 	defer func() {
-		// The changes are undone also if the tour was interrupted.
+		// Undo the changes even if the tour was interrupted.
 		restoreContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		conn, e := pgx.Connect(restoreContext, r.Access.OwnerDSN)
@@ -75,7 +76,7 @@ type tourPlayer struct {
 	owner, agent       *pgx.Conn
 	registry           *registry.Registry
 	name               string            // the agent's name
-	preparedStatements map[string]string // prepared statements by name
+	preparedStatements map[string]string // the SQL of prepared statements, by name
 }
 
 // colourText returns a text in a colour if the terminal shows colours.
@@ -144,7 +145,7 @@ func (p *tourPlayer) playStep(ctx context.Context, s world.Step) error {
 	return a.checkAnswer(s.ExpectedAnswer)
 }
 
-// sweep removes expired data, and waits if the demo's own sweeper is running.
+// sweep deletes expired data. If the demo's own sweeper is running, sweep waits until it has finished.
 func (p *tourPlayer) sweep(ctx context.Context) error {
 	for {
 		r, err := (&sweep.Sweeper{Registry: p.registry}).Run(ctx, false)
@@ -174,7 +175,7 @@ type tourAnswer struct {
 
 func runStatement(ctx context.Context, conn *pgx.Conn, sql string) (tourAnswer, error) {
 	var a tourAnswer
-	// Text of every type, as psql gets it.
+	// Values of all types come as text, as psql gets them.
 	rows, err := conn.Query(ctx, sql, pgx.QueryResultFormats{pgx.TextFormatCode})
 	if err == nil {
 		for _, f := range rows.FieldDescriptions() {

@@ -12,8 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// osAccount is the operating system user that the server runs as. PostgreSQL refuses to run as root. So as root the
-// server runs as "postgres", or as "nobody" if there is no such user. Other users run it as themselves.
+// osAccount is the operating system user that runs the server. PostgreSQL refuses to run as root. So if this process
+// runs as root, the server runs as "postgres", or as "nobody" if there is no such user. Otherwise it runs as the user
+// of this process.
 type osAccount struct {
 	name       string
 	uid, gid   uint32
@@ -60,7 +61,7 @@ func (a osAccount) takeOwnership(path string) error {
 	return os.Chown(path, int(a.uid), int(a.gid))
 }
 
-// canEnter reports whether the account can enter dir, which must exist.
+// canEnter tells whether the account has the right to enter dir, which must exist.
 func (a osAccount) canEnter(dir string) bool {
 	if a.credential == nil {
 		return true

@@ -26,18 +26,19 @@ import (
 
 // Config says which cluster to run. Only Dir is required.
 type Config struct {
-	Dir          string // folder of the cluster, made if missing; a cluster in it is reused
+	Dir          string // the folder of the cluster, which is made if it is missing; a cluster in it is used again
 	Superuser    string // name of the superuser; "": postgres
-	Password     string // password of the superuser; "": trust on the unix socket; otherwise scram-sha-256 everywhere
-	Port         int    // port of the unix socket and of 127.0.0.1; 0: a free port
-	ListensOnTCP bool   // the server listens on 127.0.0.1 as well, where every login needs a password
-	NoSync       bool   // the server flushes nothing to disk, for tests
-	// data folder made by Copy, with which a new cluster begins in place of initdb's; its passwords are kept
+	Password     string // the superuser's password, required everywhere (SCRAM); "": the unix socket needs no password
+	Port         int    // the port of the unix socket and of 127.0.0.1; 0: a free port
+	ListensOnTCP bool   // the server also listens on 127.0.0.1, where every login needs a password
+	NoSync       bool   // the server does not flush data to disk, for tests
+	// the data folder with which a new cluster begins, made by CopyDataFolder; "": initdb makes it. Its passwords stay
+	// valid
 	InitialData     string
-	DeletesExisting bool              // an existing cluster is deleted and a new one initialised
+	DeletesExisting bool              // Start deletes an existing cluster and initialises a new one
 	Settings        map[string]string // settings of postgresql.conf that replace the defaults
-	Binaries        *Binaries         // programs of the server; nil: those that Find finds
-	StopTimeout     time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
+	Binaries        *Binaries         // the server's programs; nil: those that FindBinaries finds
+	StopTimeout     time.Duration     // how long a fast shutdown may take before an immediate one; 0: 10 s
 }
 
 // Cluster is a running server.
@@ -48,7 +49,7 @@ type Cluster struct {
 	DataDir        string
 	SocketDir      string
 	LogFile        string
-	WasInitialised bool // this start has initialised the cluster
+	WasInitialised bool // Start has initialised the cluster
 
 	stopTimeout  time.Duration
 	lock         *os.File
@@ -56,7 +57,8 @@ type Cluster struct {
 	serverExited chan struct{} // closed when the server has ended
 }
 
-// Start initialises a cluster if the folder has none, and starts it. The server belongs to this process: call Stop.
+// Start initialises a cluster if the folder has none, and starts its server. The caller must call Stop, since the
+// server is a child of this process.
 func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 	a, err := serverAccount()
 	if err != nil {
@@ -142,14 +144,14 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 			attempt--
 			continue
 		}
-		// Another program may have taken the port since it was found to be free.
+		// Another program may have taken the port after it was found to be free.
 		if !errors.Is(err, errPortTaken) || cl.Port != 0 || attempt == 4 {
 			return nil, err
 		}
 	}
 }
 
-// clusterMajor returns the major version of the cluster in data, 0 if there is none.
+// clusterMajor returns the major version of the cluster in the folder data; 0: there is no cluster.
 func clusterMajor(data string) (int, error) {
 	b, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -166,7 +168,8 @@ func clusterMajor(data string) (int, error) {
 	return major, nil
 }
 
-// initialise runs initdb in a folder that is renamed when it is complete, so that an interrupted run starts over.
+// initialise runs initdb in a temporary folder and renames the folder when it is complete, so that an interrupted run
+// starts over.
 func initialise(ctx context.Context, cl *Cluster, c Config, a osAccount, l clusterFolders) error {
 	fresh := l.dataFolder() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
@@ -194,7 +197,7 @@ func initialise(ctx context.Context, cl *Cluster, c Config, a osAccount, l clust
 	}
 	var out []byte
 	var err error
-	for _, locale := range []string{"C.UTF-8", "C"} { // Not every system has the first locale.
+	for _, locale := range []string{"C.UTF-8", "C"} { // some systems lack the locale C.UTF-8
 		cmd := exec.CommandContext(ctx, filepath.Join(cl.Binaries.Dir, "initdb"), append(args, "--locale="+locale)...)
 		cmd.Dir, cmd.Env = l.home, serverEnvironment(l.home)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential, Setpgid: true}
@@ -218,7 +221,7 @@ func initialise(ctx context.Context, cl *Cluster, c Config, a osAccount, l clust
 	return os.Rename(fresh, l.dataFolder())
 }
 
-// serverSettings returns the server's settings in the order in which they are passed.
+// serverSettings returns the server's settings, in the order of its command line.
 func serverSettings(cl *Cluster, c Config, port int) []string {
 	s := map[string]string{
 		"unix_socket_directories": cl.SocketDir,
@@ -230,7 +233,7 @@ func serverSettings(cl *Cluster, c Config, port int) []string {
 		"log_destination":         "stderr",
 		"cluster_name":            "pgconsent",
 		"shared_buffers":          "64MB",
-		// Examples and tests are small: compiling a query would take longer than running it.
+		// Examples and tests are small, so that compiling a query would take longer than running it.
 		"jit": "off",
 	}
 	if c.ListensOnTCP {
@@ -248,21 +251,20 @@ func serverSettings(cl *Cluster, c Config, port int) []string {
 	return args
 }
 
-// serverEnvironment returns the environment of the server: that of this process without PGPORT, LC_ALL and the like,
-// which would change the server.
+// serverEnvironment returns the environment of the server: that of this process without variables such as PGPORT and
+// LC_ALL, which would change how the server works.
 func serverEnvironment(home string) []string {
 	return []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"}
 }
 
 var (
 	errPortTaken = errors.New("port taken")
-	// errProcessesLeft says that processes of a server that has crashed have not noticed it yet, and still use its shared
-	// memory.
+	// errProcessesLeft says that processes of a crashed server are still running, and use its shared memory.
 	errProcessesLeft = errors.New("processes of a crashed server have not ended yet")
 )
 
-// crashRecoveryTimeout is how long Start waits for the processes of a crashed server, and for a server that shuts down.
-// The processes notice the crash within a second, or later on a busy machine.
+// crashRecoveryTimeout is how long Start waits until the processes of a crashed server end, or a server that shuts
+// down. The processes notice the crash within a second, or later on a busy machine.
 const crashRecoveryTimeout = 30 * time.Second
 
 // launchServer starts the server and waits until it accepts connections.
@@ -283,7 +285,7 @@ func launchServer(ctx context.Context, cl *Cluster, c Config, a osAccount, port 
 		append([]string{"-D", cl.DataDir}, serverSettings(cl, c, port)...)...)
 	cmd.Dir, cmd.Env = cl.DataDir, serverEnvironment(cl.DataDir)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
-	// A process group of its own: Ctrl-C in a terminal must not end the server before its clients are gone.
+	// The server gets a process group of its own, so that Ctrl-C in a terminal does not end it before its clients.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential, Setpgid: true}
 	signal := syscall.SIGINT
 	if c.NoSync {
@@ -293,7 +295,8 @@ func launchServer(ctx context.Context, cl *Cluster, c Config, a osAccount, port 
 
 	started, exited := make(chan error, 1), make(chan struct{})
 	go func() {
-		// The signal is tied to the thread that forked, so that this thread must live as long as the server.
+		// The kernel sends the signal when the thread that started the server ends. So this thread must live as long as the
+		// server.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -327,8 +330,8 @@ func launchServer(ctx context.Context, cl *Cluster, c Config, a osAccount, port 
 	}
 }
 
-// isReady reports whether postmaster.pid says that the server is ready: the pid is in the first line, the state in the
-// eighth.
+// isReady tells whether postmaster.pid says that the server is ready. The first line of the file has the process id,
+// and the eighth has the state.
 func isReady(data string, pid int) bool {
 	b, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
@@ -338,7 +341,7 @@ func isReady(data string, pid int) bool {
 	return len(lines) >= 8 && strings.TrimSpace(lines[0]) == strconv.Itoa(pid) && strings.TrimSpace(lines[7]) == "ready"
 }
 
-// startFailure returns why the server ended, from its log since offset.
+// startFailure returns why the server ended, from the part of its log after offset.
 func startFailure(cl *Cluster, offset int64, port int) error {
 	var text []byte
 	if f, err := os.Open(cl.LogFile); err == nil {
@@ -363,7 +366,7 @@ func startFailure(cl *Cluster, offset int64, port int) error {
 	return e
 }
 
-// waitForPreviousServer waits for a server in the folder whose parent has died to finish its shutdown.
+// waitForPreviousServer waits until a server in the folder whose parent process has died has shut down.
 func waitForPreviousServer(ctx context.Context, data string) error {
 	deadline := time.Now().Add(crashRecoveryTimeout)
 	for {
@@ -372,7 +375,7 @@ func waitForPreviousServer(ctx context.Context, data string) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return nil // The pid was reused, or a server runs: starting the cluster will tell.
+			return nil // another process has the process id now, or a server is still running; starting the cluster tells which
 		}
 		if err := sleepOrCancel(ctx, 50*time.Millisecond); err != nil {
 			return err
@@ -405,10 +408,10 @@ func checkNotRunning(data string) error {
 		WithHint("Stop it first: kill -INT %d", pid)
 }
 
-// Stop stops the server: it ends sessions and flushes data. It may be called more than once.
+// Stop ends all sessions, flushes data and stops the server. It may be called more than once.
 func (cl *Cluster) Stop() error { return cl.stopWithSignal(syscall.SIGINT) }
 
-// StopNow stops the server as a crash would; the next start recovers.
+// StopNow stops the server without flushing data, like a crash. The next start recovers the data.
 func (cl *Cluster) StopNow() error { return cl.stopWithSignal(syscall.SIGQUIT) }
 
 func (cl *Cluster) stopWithSignal(sig syscall.Signal) error {
@@ -439,7 +442,7 @@ func (cl *Cluster) Exited() <-chan struct{} { return cl.serverExited }
 // PID returns the process id of the server.
 func (cl *Cluster) PID() int { return cl.server.Pid }
 
-// CheckPortFree returns an error with a hint if nothing can listen on address now.
+// CheckPortFree returns an error with a hint if it is not possible to listen on the address now.
 func CheckPortFree(address string) error {
 	ln, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

@@ -31,7 +31,7 @@ func initialiseFrom(ctx context.Context, _ *Cluster, c Config, a osAccount, l cl
 	return os.Rename(fresh, l.dataFolder())
 }
 
-// copyFolder copies as the account of the server, which must own the files.
+// copyFolder copies a folder with the rights of the server's account, which must own the files.
 func copyFolder(ctx context.Context, a osAccount, from, to string) error {
 	cmd := exec.CommandContext(ctx, "cp", "-a", "--", from, to)
 	cmd.Dir = "/"

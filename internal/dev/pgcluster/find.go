@@ -19,14 +19,14 @@ import (
 // MinMajor is the oldest major version of PostgreSQL that pgconsent works with.
 const MinMajor = 15
 
-// Binaries is a folder with postgres and initdb of one version.
+// Binaries is a folder with the programs postgres and initdb of one version.
 type Binaries struct {
 	Dir     string
 	Major   int
-	Version string // version as the server prints it, such as 15.20
+	Version string // the version as the server prints it, such as 15.20
 }
 
-// binaryDirs are the usual folders besides PATH, for filepath.Glob.
+// binaryDirs are the folders in which packages usually install PostgreSQL, as patterns for filepath.Glob.
 var binaryDirs = []string{
 	"/usr/lib/postgresql/*/bin",         // Debian, Ubuntu
 	"/usr/pgsql-*/bin",                  // RHEL, Fedora with the PGDG packages
@@ -41,8 +41,8 @@ var binaryDirs = []string{
 	"/usr/bin",
 }
 
-// FindBinaries returns the binaries to use: those in $PG_BIN if it is set, else those in PATH, else the newest in the
-// usual folders.
+// FindBinaries returns the binaries in the folder $PG_BIN if it is set. Otherwise it returns those in PATH, or else the
+// newest in the usual folders.
 func FindBinaries(ctx context.Context) (Binaries, error) { return findMajor(ctx, 0, binaryDirs) }
 
 // findMajor finds binaries of the given major version; 0: any version from [MinMajor] on.
@@ -61,7 +61,7 @@ func findMajor(ctx context.Context, major int, globs []string) (Binaries, error)
 		return b, nil
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil { // The folder of the real path also has psql and pg_dump.
+		if real, err := filepath.EvalSymlinks(path); err == nil { // the folder of the real path also has psql and pg_dump
 			path = real
 		}
 		if b, err := readVersion(ctx, filepath.Dir(path)); err == nil && fits(b) {
@@ -100,7 +100,7 @@ func checkMajor(b Binaries, major int) error {
 		WithHint("%s", installHint)
 }
 
-// missingBinariesError is the error of a machine without the binaries of a major version.
+// missingBinariesError returns the error for a machine that has no binaries of a major version.
 func missingBinariesError(major int) error {
 	if major != 0 {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,

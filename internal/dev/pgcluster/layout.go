@@ -16,20 +16,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// longestSocketFile is the end of the socket's path with the longest port number.
+// longestSocketFile is the file name of a unix socket with the longest port number.
 const longestSocketFile = "/.s.PGSQL.65535"
 
 // clusterFolders has the folders of a cluster.
 type clusterFolders struct {
-	home   string // folder that only the account uses: data and log
-	socket string // folder of the unix socket
+	home   string // the folder with data and log, which only the account can enter
+	socket string // the folder of the unix socket
 	lock   string
 }
 
 func (l clusterFolders) dataFolder() string { return filepath.Join(l.home, "data") }
 func (l clusterFolders) logFile() string    { return filepath.Join(l.home, "server.log") }
 
-// maxSocketPath is the size of sockaddr_un's path.
+// maxSocketPath returns the longest path that a unix socket may have (sun_path of sockaddr_un).
 func maxSocketPath() int {
 	if runtime.GOOS == "linux" {
 		return 107
@@ -37,8 +37,8 @@ func maxSocketPath() int {
 	return 103
 }
 
-// makeLayout makes the folders of a cluster under dir. If the account cannot enter a parent of dir, or a socket path
-// would be too long, the folders are under a short path in /var/tmp that depends on dir only.
+// makeLayout makes the folders of a cluster under dir. If the account cannot enter a parent of dir, or the socket's
+// path would be too long, makeLayout uses a short path in /var/tmp. The short path depends only on dir.
 func makeLayout(dir string, a osAccount) (clusterFolders, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -75,8 +75,8 @@ func shortFolder(abs string, a osAccount) string {
 	return filepath.Join("/var/tmp", "pgconsent-"+hex.EncodeToString(sum[:6]))
 }
 
-// makePrivate makes dir with mode 0700 for the account, or checks that it is so already: somebody else could have made
-// the path before.
+// makePrivate makes the folder dir with mode 0700 for the account. If the folder exists, it checks its mode and owner,
+// since somebody else could have made it.
 func makePrivate(dir string, a osAccount) error {
 	err := os.Mkdir(dir, 0o700)
 	if err == nil {
@@ -102,7 +102,7 @@ func makePrivate(dir string, a osAccount) error {
 	return nil
 }
 
-// lockFolder locks a cluster's folder for this process.
+// lockFolder locks a cluster's folder, so that no other process uses it.
 func lockFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

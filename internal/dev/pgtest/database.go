@@ -24,20 +24,20 @@ type DB struct {
 	SocketDir string
 	Port      int
 
-	template *templateCopy // template of which the database is a copy; nil: none
+	template *templateCopy // the template from which the database is copied; nil: it is no copy
 }
 
-// templateCopy is the copy of a template, which is made when its DSN is first asked for. A test that extends the
-// template first (see [DB.BuildFurther]) then needs only one copy.
+// templateCopy is a copy of a template. It is made when a test first asks for its DSN, so that a test which first calls
+// [DB.BuildFurther] needs only one copy.
 type templateCopy struct {
 	test         testing.TB
 	mu           sync.Mutex
 	template     *template
-	exists       bool // the database exists
-	mayBeChanged bool // a connection that may write was given out
+	exists       bool // the database has been made
+	mayBeChanged bool // a test has a DSN with which it may write
 }
 
-// DSN is a connection string: for the unix socket without a password, for TCP with one.
+// DSN returns a connection string: for the unix socket if the password is "", and otherwise for TCP.
 func (db *DB) DSN(user, password string) string {
 	if db.template != nil {
 		db.create(true)
@@ -45,7 +45,8 @@ func (db *DB) DSN(user, password string) string {
 	return db.dsn(user, password)
 }
 
-// ReadOnlyDSN is a superuser's DSN for reading only, so that [DB.BuildFurther] still works afterwards.
+// ReadOnlyDSN returns a superuser's connection string that the test uses only to read, so that [DB.BuildFurther] still
+// works afterwards.
 func (db *DB) ReadOnlyDSN() string {
 	if db.template != nil {
 		db.create(false)
@@ -80,7 +81,7 @@ func (db *DB) dsn(user, password string) string {
 	return u.String()
 }
 
-// Connect opens a connection over the unix socket and closes it at the test's end. The user "postgres" is the
+// Connect opens a connection over the unix socket, and closes it when the test ends. The user "postgres" is the
 // superuser.
 func (db *DB) Connect(t testing.TB, user string) *pgx.Conn {
 	t.Helper()
@@ -94,10 +95,11 @@ func (db *DB) Connect(t testing.TB, user string) *pgx.Conn {
 	return conn
 }
 
-// statementTimeout is the timeout of a statement about databases: only a server that has stopped takes longer.
+// statementTimeout is the timeout of statements that make or drop databases. They take longer only if the server has
+// stopped.
 const statementTimeout = 5 * time.Minute
 
-// Database makes an empty database.
+// Database makes an empty database for the test.
 func Database(t testing.TB) *DB {
 	t.Helper()
 	db := newUncreatedDB(t)
@@ -110,7 +112,7 @@ func Database(t testing.TB) *DB {
 
 var nameCounter atomic.Int64
 
-// newName returns a name that no other test's database has.
+// newName returns a name that no other database has.
 func newName(kind string) string {
 	return fmt.Sprintf("%s_%d_%d", kind, os.Getpid(), nameCounter.Add(1))
 }
@@ -119,7 +121,7 @@ func databaseNamed(name string) *DB {
 	return &DB{Name: name, SocketDir: server.SocketDir, Port: server.Port}
 }
 
-// newUncreatedDB returns a database that is not made yet.
+// newUncreatedDB returns a DB whose database has not been made yet.
 func newUncreatedDB(t testing.TB) *DB {
 	t.Helper()
 	if server == nil {
@@ -128,8 +130,8 @@ func newUncreatedDB(t testing.TB) *DB {
 	return databaseNamed(newName("test"))
 }
 
-// createDatabase makes a copy of a database. Copying files takes a tenth of the CPU time of copying pages through the
-// log, which is the default from PostgreSQL 15 on.
+// createDatabase makes a copy of a database. It copies the files, which takes a tenth of the CPU time of copying pages
+// through the write-ahead log, the default since PostgreSQL 15.
 func createDatabase(name, template string) error {
 	sql := "CREATE DATABASE " + name + " TEMPLATE " + template
 	if server.Binaries.Major >= 15 {
@@ -145,8 +147,8 @@ func drop(t testing.TB, name string) {
 	}
 }
 
-// dropBatch is how many databases are dropped in a row. Each DROP DATABASE requests a checkpoint, of which only the
-// first in a row has something to write.
+// dropBatch is the number of databases that are dropped together. Each DROP DATABASE requests a checkpoint, but only
+// the first of several in a row has something to write.
 const dropBatch = 12
 
 var (
@@ -154,7 +156,8 @@ var (
 	discardedDatabases []string
 )
 
-// dropLater drops a database later, together with others.
+// dropLater puts a database on the list of those that are dropped together, and drops them all once there are
+// dropBatch.
 func dropLater(name string) error {
 	discardedMu.Lock()
 	defer discardedMu.Unlock()
@@ -164,8 +167,8 @@ func dropLater(name string) error {
 	return dropDiscarded()
 }
 
-// DropDiscarded drops the databases that earlier tests have discarded: for tests that check whether another database
-// needs a role.
+// DropDiscarded drops the databases that earlier tests no longer need. It is for tests that check whether any database
+// still needs a role.
 func DropDiscarded(t testing.TB) {
 	t.Helper()
 	discardedMu.Lock()
@@ -186,8 +189,8 @@ func dropDiscarded() error {
 	return nil
 }
 
-// dropDatabase drops a database, and tries again while another test takes away the rights of a role in the same
-// database. PostgreSQL says then that a tuple of pg_shdepend was concurrently deleted (XX000), and has dropped nothing.
+// dropDatabase drops a database. It tries again if another test is revoking rights of a role in the same database:
+// PostgreSQL then fails with "tuple concurrently deleted" (XX000) for a row of pg_shdepend, and drops nothing.
 func dropDatabase(name string) error {
 	for attempts := 0; ; attempts++ {
 		err := runAsAdmin("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)")
@@ -199,13 +202,13 @@ func dropDatabase(name string) error {
 	}
 }
 
-// One process runs one statement about databases at a time: running more would not be faster.
+// Each process makes or drops only one database at a time, since running several such statements would not be faster.
 var (
 	adminMu   sync.Mutex
 	adminConn *pgx.Conn
 )
 
-// runAsAdmin runs a statement as the superuser outside of the tests' databases.
+// runAsAdmin runs a statement as superuser, in a database that no test uses.
 func runAsAdmin(sql string) error {
 	return withAdminConnection(func(ctx context.Context, conn *pgx.Conn) error {
 		for {
@@ -232,6 +235,6 @@ func withAdminConnection(f func(context.Context, *pgx.Conn) error) error {
 	return f(ctx, adminConn)
 }
 
-// objectInUse is the SQLSTATE that the server sends after five seconds for a template with a connection. On a busy
-// machine the process of a closed connection may take longer to end.
+// objectInUse is the SQLSTATE that the server returns if a template still has a connection after five seconds. On a
+// busy machine, the server process of a closed connection may take longer to end.
 const objectInUse = "55006"

@@ -14,15 +14,16 @@ import (
 
 const folderPrefix = "pgconsent-test"
 
-// The number of bytes of free memory with which a run puts its databases into memory: about three times their size.
+// The bytes of free memory from which on a run of the tests puts its databases into memory: about three times their
+// size.
 const (
 	QuickRunMemory = 8 << 30
 	WholeRunMemory = 16 << 30
 )
 
-// NewFolder makes the folder of a run, for servers and temporary files of tests. It is in memory if room bytes are free
-// there, since databases are made and dropped by the hundred. Otherwise, and if TMPDIR is set, it is in the system's
-// temporary folder. Leftovers of killed runs are removed.
+// NewFolder makes the folder of a run, for servers and temporary files of tests. The folder is in a memory file system
+// if that has enough bytes free, since tests make and drop hundreds of databases. If it has not, or if TMPDIR is set,
+// the folder is in the system's temporary folder. NewFolder also removes the folders of killed runs.
 func NewFolder(bytes uint64) (string, error) {
 	parent := ""
 	if os.Getenv("TMPDIR") == "" {
@@ -34,7 +35,7 @@ func NewFolder(bytes uint64) (string, error) {
 	return os.MkdirTemp(parent, fmt.Sprintf("%s%d-", folderPrefix, os.Getpid()))
 }
 
-// folderIn does what Folder does inside the folder of a run, if there is one.
+// folderIn makes a temporary folder in the folder of a run, or calls NewFolder if run is "".
 func folderIn(run string) (string, error) {
 	if run == "" {
 		return NewFolder(QuickRunMemory)
@@ -42,7 +43,7 @@ func folderIn(run string) (string, error) {
 	return os.MkdirTemp(run, "pgtest")
 }
 
-// removeLeftFolders removes the folders of processes that have ended, and stops the servers in them.
+// removeLeftFolders removes the folders of processes that no longer exist, and stops the servers in them.
 func removeLeftFolders(parent string) {
 	if parent == "" {
 		parent = os.TempDir()

@@ -12,10 +12,10 @@ const (
 	tmpfsMagic   = 0x01021994 // TMPFS_MAGIC, <linux/magic.h>
 )
 
-// memoryFolderFor returns a file system in memory with room bytes free, and "" if there is none.
+// memoryFolderFor returns the folder of a memory file system with this number of bytes free; "": there is none.
 func memoryFolderFor(bytes uint64) string {
 	var fs syscall.Statfs_t
-	// The test asks for the rights to read, write and enter.
+	// The mode 7 stands for the rights to read, write and enter.
 	if syscall.Statfs(memoryFolder, &fs) != nil || int64(fs.Type) != tmpfsMagic || syscall.Access(memoryFolder, 7) != nil {
 		return ""
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Lock waits until no other test on the server, in any process, has the lock of that name, and holds it until release
-// is called or the test ends. Tests that make or change roles take "roles".
+// Lock waits until no other test on the server, in any process, holds the lock with this name. The test then holds the
+// lock until it calls release or ends. Tests that make or change roles hold the lock "roles".
 func Lock(t testing.TB, name string) (release func()) {
 	t.Helper()
 	release, err := advisoryLock(name)
@@ -22,9 +22,9 @@ func Lock(t testing.TB, name string) (release func()) {
 	return release
 }
 
-// advisoryLock takes an advisory lock on a connection of its own; the lock ends with the connection.
+// advisoryLock takes an advisory lock on a connection of its own, and releases it by closing the connection.
 func advisoryLock(name string) (release func(), err error) {
-	ctx := context.Background() // The test that holds the lock may build a large database first.
+	ctx := context.Background() // without a timeout, since the test that holds the lock may build a large database
 	conn, err := pgx.Connect(ctx, databaseNamed("postgres").DSN("postgres", ""))
 	if err != nil {
 		return nil, err

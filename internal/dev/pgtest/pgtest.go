@@ -2,11 +2,12 @@
 
 // Package pgtest gives tests a real PostgreSQL: one server for a run or for a package, and a database for each test.
 //
-// A run of all packages starts one server and passes its folder in [ClusterVariable] (package test/run does).
-// Otherwise, as with plain `go test`, each package starts its own. The server trusts every user on its unix socket,
-// whose folder is private to the user it runs as, and requires SCRAM passwords on 127.0.0.1. It ends with the process
-// that started it, on Linux even if that is killed. Roles belong to the whole server: tests that make roles share them
-// with tests of other packages (see [Lock]). Import it from _test files only.
+// A run of all packages starts one server and passes its folder in [ClusterVariable] (package test/run does so).
+// Otherwise, for example with plain `go test`, each package starts its own server. On its unix socket the server
+// accepts every user without a password, but only the user who runs it can enter the socket's folder. On 127.0.0.1 it
+// requires SCRAM passwords. The server ends with the process that started it, on Linux even if that process is killed.
+// Roles belong to the whole server, so tests that make roles share them with tests of other packages (see [Lock]). Only
+// _test files may import this package.
 package pgtest
 
 import (
@@ -23,25 +24,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
 )
 
-// server is the server of this process's tests.
+// server is the server that the tests of this process use.
 var server *Server
 
-// Main runs the package's tests with a server: the server of the run, or one of its own. Without PostgreSQL on the
-// machine the tests fail; they are not skipped.
+// Main runs the package's tests with a server: that of the run, or one that Main starts. If the machine has no
+// PostgreSQL, the tests fail, and are not skipped.
 func Main(m *testing.M) { os.Exit(runTests(m, os.Getenv(ClusterVariable))) }
 
-// MainAlone does what Main does, for packages whose tests change properties of the whole server, such as rights of
-// roles and settings. No other package uses their server.
+// MainAlone does the same as Main with a server that no other package uses. It is for packages whose tests change the
+// whole server, such as rights of roles and settings.
 func MainAlone(m *testing.M) { os.Exit(runTests(m, "")) }
 
-// atEnd are the functions to call after all tests, while the server still runs.
+// atEnd are the functions to call after all tests, before the server stops.
 var (
 	atEndMu sync.Mutex
 	atEnd   []func() error
 )
 
-// AtEnd registers a function to call when all tests of this process are over, before their server stops. Its error
-// fails the run.
+// AtEnd registers a function to call after all tests of this process, before their server stops. If the function
+// returns an error, the run fails.
 func AtEnd(f func() error) {
 	atEndMu.Lock()
 	defer atEndMu.Unlock()
@@ -76,8 +77,8 @@ func runTests(m *testing.M, shared string) int {
 		}
 		return code
 	}
-	// The folder is inside the folder of the run, if there is one, and so is removed with it, also if this process is
-	// killed.
+	// If there is a folder of the run, this folder is inside it. So it is removed with the run's folder even if this
+	// process is killed.
 	dir, err := folderIn(os.Getenv(ClusterVariable))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
@@ -99,20 +100,20 @@ func runTests(m *testing.M, shared string) int {
 // SocketDir returns the folder of the server's unix socket.
 func SocketDir() string { return server.SocketDir }
 
-// Port returns the port in the name of the unix socket.
+// Port returns the port number in the file name of the unix socket.
 func Port() int { return server.Port }
 
-// TCPPort returns the port on 127.0.0.1.
+// TCPPort returns the port on which the server listens on 127.0.0.1.
 func TCPPort() int { return server.Port }
 
 // LogFile returns the path of the server's log.
 func LogFile() string { return server.LogFile }
 
-// Binaries returns the programs of the running server; psql and pg_dump are often in the same folder.
+// Binaries returns the programs of the running server. psql and pg_dump are often in the same folder.
 func Binaries() pgcluster.Binaries { return server.Binaries }
 
-// ClientProgram returns the path of a client program, and whether its version is that of the running server: the
-// program beside the server, else one in PATH. If there is none, the test fails.
+// ClientProgram returns the path of a client program: the one beside the server's programs, or else one in PATH.
+// isSameMajor tells whether it has the server's major version. If there is no such program, the test fails.
 func ClientProgram(t testing.TB, name string) (path string, isSameMajor bool) {
 	t.Helper()
 	if path = filepath.Join(Binaries().Dir, name); isExecutable(path) {

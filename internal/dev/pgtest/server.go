@@ -15,13 +15,13 @@ import (
 // ClusterVariable is the environment variable with the folder of the server that all packages of a run share.
 const ClusterVariable = "PGCONSENT_TEST_CLUSTER"
 
-// Server describes a running server. The folder of a shared server has the description as JSON.
+// Server describes a running server. For a shared server, its folder contains the description as JSON.
 type Server struct {
 	Binaries  pgcluster.Binaries
 	SocketDir string
-	Port      int // port of the unix socket and of 127.0.0.1
+	Port      int // the port of the unix socket and of 127.0.0.1
 	LogFile   string
-	// a copy of the data folder from before any test: packages that need a server of their own start with it
+	// a copy of the data folder, made before any test ran, with which packages start servers of their own
 	InitialData string
 }
 
@@ -34,9 +34,10 @@ type RunningServer struct {
 
 const serverFile = "server.json"
 
-// StartServer starts a server for tests in dir. It begins with a copy of the data folder initial; "": with initdb.
+// StartServer starts a server for tests in dir. The server begins with a copy of the data folder initial, or after
+// initdb if initial is "".
 func StartServer(ctx context.Context, dir, initial string) (*RunningServer, error) {
-	if err := os.Chmod(dir, 0o711); err != nil { // The server may run as another user of the operating system.
+	if err := os.Chmod(dir, 0o711); err != nil { // another user of the operating system may run the server
 		return nil, err
 	}
 	cluster, err := pgcluster.Start(ctx, serverSettings(dir, initial))
@@ -49,7 +50,7 @@ func StartServer(ctx context.Context, dir, initial string) (*RunningServer, erro
 	}, nil
 }
 
-// StartShared starts a server for all packages of a run; [ClusterVariable] is to be set to dir.
+// StartShared starts a server for all packages of a run. The caller sets [ClusterVariable] to dir.
 func StartShared(ctx context.Context, dir string) (*RunningServer, error) {
 	first, err := StartServer(ctx, dir, "")
 	if err != nil {
@@ -81,8 +82,8 @@ func StartShared(ctx context.Context, dir string) (*RunningServer, error) {
 func serverSettings(dir, initial string) pgcluster.Config {
 	return pgcluster.Config{
 		Dir: dir, ListensOnTCP: true, NoSync: true, InitialData: initial,
-		// No autovacuum: of two equal databases the one that was analysed has other plans, and tests compare plans and
-		// costs.
+		// Autovacuum is off: it might analyze one of two equal databases, which would then get other plans. Tests compare
+		// plans and costs.
 		Settings: map[string]string{
 			"max_connections": "400", "max_worker_processes": "16", "shared_buffers": "128MB", "autovacuum": "off",
 			"max_wal_size": "4GB", "checkpoint_timeout": "1h",
@@ -90,7 +91,7 @@ func serverSettings(dir, initial string) pgcluster.Config {
 	}
 }
 
-// Stop stops the server at once and removes its data.
+// Stop stops the server immediately and removes its data.
 func (r *RunningServer) Stop() {
 	_ = r.cluster.StopNow()
 	if home := filepath.Dir(r.cluster.DataDir); !strings.HasPrefix(home, r.dir) {
@@ -98,7 +99,7 @@ func (r *RunningServer) Stop() {
 	}
 }
 
-// readServer returns the server that another process has started in dir.
+// readServer reads the description of the server that another process has started in dir.
 func readServer(dir string) (*Server, error) {
 	text, err := os.ReadFile(filepath.Join(dir, serverFile))
 	if err != nil {
@@ -108,14 +109,14 @@ func readServer(dir string) (*Server, error) {
 	return &s, json.Unmarshal(text, &s)
 }
 
-// initialDataFolder returns the initial data folder of the run's server, "" outside of a run.
+// initialDataFolder returns the initial data folder of the run's server; "": there is no such run.
 func initialDataFolder(dir string) string {
 	if dir == "" {
 		return ""
 	}
 	s, err := readServer(dir)
 	if err != nil {
-		return "" // initdb serves as well.
+		return "" // without it, initdb makes a new one
 	}
 	return s.InitialData
 }

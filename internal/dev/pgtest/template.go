@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// BuildFunc fills a database, as the superuser. It must close other connections that it opens.
+// BuildFunc fills a database. Its connection is the superuser's. It must close all other connections that it opens.
 type BuildFunc func(ctx context.Context, conn *pgx.Conn) error
 
 type template struct {
@@ -27,17 +27,17 @@ type template struct {
 	err    error
 }
 
-var templatesByKey sync.Map // *template by key
+var templatesByKey sync.Map // the *template for each key
 
-// Template returns a copy of the database that build makes. Build runs once per process and name. No other build of the
-// run runs meanwhile, since roles belong to the whole server.
+// Template returns a copy of the database that build has filled. For each name, build runs once per process. While it
+// runs, no other build of the same run does, since roles belong to the whole server.
 func Template(t testing.TB, name string, build BuildFunc) *DB {
 	t.Helper()
 	return copyOf(t, templateOf(name, false), emptyTemplate, build)
 }
 
-// Temporary does what Template does, for a database that no other test needs: the template and its copies are dropped
-// when t is over.
+// Temporary does the same as Template for a database that no other test needs. The template and its copies are dropped
+// when t ends.
 func Temporary(t testing.TB, name string, build BuildFunc) *DB {
 	t.Helper()
 	t.Cleanup(func() {
@@ -55,16 +55,15 @@ func Temporary(t testing.TB, name string, build BuildFunc) *DB {
 	return copyOf(t, templateOf(name, false), emptyTemplate, build)
 }
 
-// Shared does what Template does, for several packages: if they share a server, the first package builds the template
-// for all. key must identify everything that build depends on, besides the code.
+// Shared does the same as Template for several packages: if they share a server, the first package builds the template
+// for all. key must identify everything on which build depends, except for the code.
 func Shared(t testing.TB, key string, build BuildFunc) *DB {
 	t.Helper()
 	return copyOf(t, templateOf("shared "+key, true), emptyTemplate, build)
 }
 
-// BuildFurther applies build to db, the copy of a template. For each key this is done once, on a copy of the template,
-// of which db is a copy from then on. A database that may have been changed, or is no copy, stays as it is: Extend
-// returns false.
+// BuildFurther makes db a copy of a further template: its present template after build. For each key, build runs only
+// once. If the database is no copy, or may have been changed, BuildFurther leaves it unchanged and returns false.
 func (db *DB) BuildFurther(key string, build BuildFunc) bool {
 	c := db.template
 	if c == nil {
@@ -79,7 +78,7 @@ func (db *DB) BuildFurther(key string, build BuildFunc) bool {
 	from := c.template
 	further := templateOf(from.key+"\n"+key, from.isShared)
 	further.ensureBuilt(c.test, from, build)
-	if c.exists { // The copy exists already.
+	if c.exists { // the database is a copy of the earlier template, and is made again later
 		if err := dropDatabase(db.Name); err != nil {
 			c.test.Fatalf("drop database: %v", err)
 		}
@@ -89,8 +88,8 @@ func (db *DB) BuildFurther(key string, build BuildFunc) bool {
 	return true
 }
 
-// UnchangedTemplate returns the template that db is an unchanged copy of, so that facts about another copy hold for it
-// as well; "" if it may have been changed, or is no copy.
+// UnchangedTemplate returns the key of the template of which db is an unchanged copy. Facts about another copy then
+// hold for db, too. It returns "" if db is no copy, or may have been changed.
 func (db *DB) UnchangedTemplate() string {
 	if db.template == nil {
 		return ""
@@ -103,7 +102,7 @@ func (db *DB) UnchangedTemplate() string {
 	return db.template.template.key
 }
 
-// Template returns the key of the template of which the database is a copy, and "" if it is no copy.
+// Template returns the key of the template of which the database is a copy; "": it is no copy.
 func (db *DB) Template() string {
 	if db.template == nil {
 		return ""
@@ -113,8 +112,8 @@ func (db *DB) Template() string {
 	return db.template.template.name
 }
 
-// AlteredVariable is an environment variable that says, with any value, that the code under test differs from that of
-// the other packages of the run. So it must not use or leave shared templates.
+// AlteredVariable is an environment variable. If it has any value, the code under test differs from that of other
+// packages of the run. So this package then neither uses nor leaves shared templates.
 const AlteredVariable = "PGCONSENT_TEST_ALTERED"
 
 func templateOf(key string, shared bool) *template {
@@ -160,7 +159,7 @@ func (tmpl *template) build(from *template, build BuildFunc) error {
 		} else if exists {
 			return tmpl.readRights()
 		}
-		// The process that built the template was killed.
+		// the process that was building the template was killed
 		if err := runAsAdmin("DROP DATABASE IF EXISTS " + tmpl.name); err != nil {
 			return err
 		}
@@ -174,10 +173,10 @@ func (tmpl *template) build(from *template, build BuildFunc) error {
 	return tmpl.readRights()
 }
 
-// completeComment is the comment of a finished template.
+// completeComment is the comment on the database of a template that is complete.
 const completeComment = "whole"
 
-// copyTo makes a copy, with the rights on it.
+// copyTo makes a copy of the template's database, and grants the same rights on it.
 func (tmpl *template) copyTo(name string) error {
 	if err := createDatabase(name, tmpl.name); err != nil {
 		return err
@@ -191,7 +190,7 @@ func (tmpl *template) copyTo(name string) error {
 	for _, r := range tmpl.rights {
 		privilege, grantee, _ := strings.Cut(r, " TO ")
 		grant := "GRANT " + privilege + target + " TO " + grantee
-		// Another test may have dropped the role since.
+		// another test may have dropped the role in the meantime
 		if role, _, _ := strings.Cut(grantee, " WITH GRANT OPTION"); role != "PUBLIC" {
 			grant = "IF pg_catalog.to_regrole('" + strings.ReplaceAll(role, "'", "''") + "') IS NOT NULL THEN " + grant + "; END IF"
 		}
@@ -200,7 +199,7 @@ func (tmpl *template) copyTo(name string) error {
 	return runAsAdmin(sql.String() + " END $$")
 }
 
-// readRights reads which roles besides the owner have rights on the database, if they differ from the default.
+// readRights reads which roles besides the owner have rights on the database, unless they have only the default rights.
 func (tmpl *template) readRights() error {
 	return withAdminConnection(func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `SELECT pg_catalog.format('%s TO %s%s', x.privilege_type,

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Attributes are the attributes of an agent's credential, as the configuration takes them: each value as text, a list
-// as a PostgreSQL array.
+// Attributes are the attributes of an agent's credential, in the form of the configuration: each value is a text, and a
+// list is a PostgreSQL array literal.
 type Attributes map[string]string
 
 // UnmarshalYAML reads scalars and lists of scalars.

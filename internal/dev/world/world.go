@@ -1,6 +1,7 @@
-// Package world reads worlds: examples with a schema, data, the policy that protects it and a guided tour.
+// Package world reads worlds: examples, each with a schema, data, the policy that protects the data, and a guided tour.
 //
-// A world is data: no code knows one by name. Loading is all or nothing, and gives the same rows on every machine.
+// A world is only data: no code knows a world by its name. Loading a world does everything or nothing, and gives the
+// same rows on every machine.
 package world
 
 import (
@@ -25,19 +26,19 @@ import (
 
 // World is one example.
 type World struct {
-	Name   string // name of the world, which is also the name of its database
+	Name   string // the name of the world, and of its database
 	Title  string
 	Owner  string  // the role that owns the database
-	Agents []Agent // logins of the application, at least one; the first is the default
+	Agents []Agent // the logins of the application, at least one; the first is the default
 	Tour   *Tour   // nil: the world has no tour
-	Policy string  // path of its policy
-	Dir    string  // folder of its files; "": embedded in the program
+	Policy string  // the path of the world's policy
+	Dir    string  // the folder with the world's files; "": they are embedded in the program
 
-	// Consents is a query for the relationships that the consent registry begins with: subject and stream. If it is empty,
+	// Consents is a query that returns the relationships with which the consent registry begins: subject and stream. "":
 	// there are none.
 	Consents string
 
-	// Subjects is a query for ids of persons in the data: the demo makes a token for each. If it is empty, there are none.
+	// Subjects is a query that returns ids of persons in the data. The demo makes a token for each. "": there are none.
 	Subjects string
 
 	files fs.FS
@@ -49,18 +50,18 @@ type Agent struct {
 	Attributes Attributes `yaml:"attributes"`
 }
 
-// Tour is a session that shows what the policy does.
+// Tour is a guided session that shows what the policy does.
 type Tour struct {
 	Version int    `yaml:"version"`
 	Steps   []Step `yaml:"steps"`
-	Restore string `yaml:"restore"` // SQL that undoes, as the owner, the changes of the steps
+	Restore string `yaml:"restore"` // SQL that the owner runs to undo the changes of the steps
 
 	RestoreConsents []Consent `yaml:"restore_consents"` // changes in the consent registry that undo those of the steps
 }
 
-// Consent is a change in the consent registry, made by its subject.
+// Consent is a change in the consent registry that its subject makes.
 type Consent struct {
-	Command    string   `yaml:"do"` // grant, refuse, revoke, …: the commands of "pgconsent consent"
+	Command    string   `yaml:"do"` // the command of "pgconsent consent": grant, refuse, revoke, …
 	Subject    string   `yaml:"subject"`
 	Scope      string   `yaml:"scope"`
 	Stream     string   `yaml:"stream"`
@@ -71,16 +72,16 @@ type Consent struct {
 type Step struct {
 	Text         string   `yaml:"say"`
 	Role         string   `yaml:"as"`      // who runs the statement: owner or agent
-	PreparedName string   `yaml:"prepare"` // name under which SQL is prepared and then run
-	RunPrepared  string   `yaml:"run"`     // name of a prepared statement to run, on the same connection
+	PreparedName string   `yaml:"prepare"` // the name under which SQL is prepared before it runs
+	RunPrepared  string   `yaml:"run"`     // the name of the prepared statement to run, on the same connection
 	SQL          string   `yaml:"sql"`
-	Consent      *Consent `yaml:"consent"` // change of a consent, in place of a statement
-	Sweep        bool     `yaml:"sweep"`   // data that has expired is deleted now, in place of a statement
-	// expected answer: "3 rows", "error 42501", "error", or the one value of the answer; "": any answer
+	Consent      *Consent `yaml:"consent"` // a change of a consent, in place of a statement
+	Sweep        bool     `yaml:"sweep"`   // expired data is deleted now, in place of a statement
+	// the expected answer: "3 rows", "error 42501", "error", or the only value of the answer; "": any answer
 	ExpectedAnswer string `yaml:"expect"`
 }
 
-// databaseName makes the name of a database of the name of a folder.
+// databaseName makes the name of a database from the name of a folder.
 func databaseName(folder string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' {
@@ -94,7 +95,7 @@ func databaseName(folder string) string {
 	return name[:min(len(name), 31)]
 }
 
-// agentNameForm matches the names of agents that the configuration accepts.
+// agentNameForm matches the names that the configuration accepts for agents.
 var agentNameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
 var worldNameForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
@@ -115,7 +116,8 @@ func List() []string {
 	return names
 }
 
-// Open returns an embedded world by name, or the world in a folder if name has a path separator or is . or ..
+// Open returns the embedded world of a name. If name contains a path separator, or is . or .., Open reads the world in
+// that folder.
 func Open(name string) (*World, error) {
 	if strings.ContainsRune(name, filepath.Separator) || name == "." || name == ".." {
 		abs, err := filepath.Abs(name)
@@ -235,9 +237,9 @@ func newInvalidError(name, format string, args ...any) error {
 // File returns the text of one of the world's files.
 func (w *World) File(name string) ([]byte, error) { return fs.ReadFile(w.files, name) }
 
-// Load fills the database of conn, a superuser's connection. It makes the owner's role if that is missing (without a
-// password), makes it the owner of the database, and loads as that role in one transaction. progress, which may be nil,
-// is called for each step.
+// Load fills the database to which conn is connected as superuser. It makes the owner's role without a password if the
+// role is missing, and makes it the owner of the database. As that role, it loads everything in one transaction. It
+// calls progress for each step, unless progress is nil.
 func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
 	owner := pgx.Identifier{w.Owner}.Sanitize()
 	for _, sql := range []string{
@@ -259,8 +261,7 @@ func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string))
 	return w.analyzeTables(ctx, conn)
 }
 
-// LoadAsOwner loads the world like Load, but over a connection of the owner. [World.CreateExtensions] must have run
-// before.
+// LoadAsOwner does the same as Load over a connection of the owner. [World.CreateExtensions] must have run before.
 func (w *World) LoadAsOwner(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
 	if err := w.fillDatabase(ctx, conn, "BEGIN", progress); err != nil {
 		return err
@@ -268,7 +269,7 @@ func (w *World) LoadAsOwner(ctx context.Context, conn *pgx.Conn, progress func(s
 	return w.analyzeTables(ctx, conn)
 }
 
-// CreateExtensions runs extensions.sql, if the world has one, as a role with the rights to do so.
+// CreateExtensions runs the world's extensions.sql, if there is one. The role of conn must have the rights to do so.
 func (w *World) CreateExtensions(ctx context.Context, conn *pgx.Conn) error {
 	text, err := w.File("extensions.sql")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -283,7 +284,7 @@ func (w *World) CreateExtensions(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// fillDatabase runs the SQL of schema and data in one transaction.
+// fillDatabase runs the SQL of the schema and the data in one transaction.
 func (w *World) fillDatabase(ctx context.Context, conn *pgx.Conn, begin string, progress func(string)) error {
 	if progress == nil {
 		progress = func(string) {}
@@ -308,8 +309,8 @@ func (w *World) fillDatabase(ctx context.Context, conn *pgx.Conn, begin string, 
 	return nil
 }
 
-// textPosition returns the line and column of a syntax error in SQL; for errors during execution the server does not
-// report a position.
+// textPosition returns the line and column of a syntax error in SQL. For errors during execution, the server reports no
+// position.
 func textPosition(text string, err error) string {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) || pgErr.Position <= 0 {
@@ -333,13 +334,13 @@ func (w *World) analyzeTables(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// runSQL sends SQL text that may contain several statements.
+// runSQL runs SQL text that may contain several statements.
 func runSQL(ctx context.Context, conn *pgx.Conn, text string) error {
 	_, err := conn.PgConn().Exec(ctx, text).ReadAll()
 	return err
 }
 
-// AttributeNames returns the names of attributes that the world's agents have, sorted.
+// AttributeNames returns the names of the attributes that the world's agents have, sorted.
 func (w *World) AttributeNames() []string {
 	names := map[string]bool{}
 	for _, a := range w.Agents {

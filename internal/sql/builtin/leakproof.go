@@ -27,7 +27,7 @@ var leakproofOIDs = func() []uint32 {
 	return out
 }()
 
-// leakproofNames are the names of these functions.
+// leakproofNames are the names of the functions in leakproofOIDs.
 var leakproofNames = func() map[string]bool {
 	out := map[string]bool{}
 	for line := range strings.Lines(leakproofList) {
@@ -38,11 +38,11 @@ var leakproofNames = func() map[string]bool {
 	return out
 }()
 
-// MayBeLeakproof tells whether PostgreSQL marks one of its functions with this name LEAKPROOF.
+// MayBeLeakproof tells whether PostgreSQL itself marks a function with this name LEAKPROOF.
 func MayBeLeakproof(name string) bool { return leakproofNames[name] }
 
-// leakproofQuery finds the functions that are marked LEAKPROOF among those that agents' statements may run: functions
-// of pg_catalog, of the given extensions, with the given OIDs, and of casts.
+// leakproofQuery finds those functions marked LEAKPROOF that agents' statements may call: functions of pg_catalog, of
+// the given extensions, with the given OIDs, and of casts.
 const leakproofQuery = `
 SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc AS p
 WHERE p.proleakproof AND CASE WHEN p.oid < 16384 THEN p.oid <> ALL ($1::pg_catalog.oid[])
@@ -52,10 +52,10 @@ WHERE p.proleakproof AND CASE WHEN p.oid < 16384 THEN p.oid <> ALL ($1::pg_catal
         AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = ANY ($3::pg_catalog.name[])) END
 ORDER BY 1`
 
-// ReadLeakproofFunctions returns the names of the functions that somebody has marked LEAKPROOF and that agents'
-// statements may run. These are functions of pg_catalog that PostgreSQL does not mark itself, functions with one of the
-// OIDs, functions of the extensions, and functions of casts. Row security lets such functions see rows before the
-// policy has judged them. Every role may run the query.
+// ReadLeakproofFunctions returns the names of functions that a superuser has marked LEAKPROOF and that agents'
+// statements may call. PostgreSQL may call such functions with values of hidden rows, before row security has filtered
+// them. They are functions of pg_catalog that PostgreSQL does not mark itself, functions with one of the OIDs,
+// functions of the extensions, and functions of casts. Every role may run the query.
 func ReadLeakproofFunctions(ctx context.Context, q Querier, listed []uint32, extensions []string) ([]string, error) {
 	return queryNames(ctx, q, "look for functions that were marked LEAKPROOF", leakproofQuery, leakproofOIDs, listed,
 		extensions)

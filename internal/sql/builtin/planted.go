@@ -1,13 +1,13 @@
 // Package builtin tells whether the objects of schema pg_catalog that pgconsent's SQL names are PostgreSQL's own:
 // functions, operators, casts, types and the language of its functions.
 //
-// Names in that SQL are qualified, so that only a superuser, who may write to pg_catalog, can put something in their
-// place. That is a function whose arguments fit better than those of the intended one, or a function with its name. It
-// would decide then what triggers, policies and the checks themselves work out. [ReadLeakproofFunctions] tells whom row
-// security trusts with hidden rows besides.
+// Names in pgconsent's SQL are schema-qualified. So only a superuser, who may write to pg_catalog, can make PostgreSQL
+// use another object in their place. Such an object, for example a function whose argument types fit better, would
+// decide the results of triggers, row policies and pgconsent's own checks. [ReadLeakproofFunctions] finds functions to
+// which row security passes values of hidden rows.
 //
-// The package does not find rows that were written into the tables of pg_catalog by hand (allow_system_table_mods), nor
-// another server program.
+// The package does not find rows that somebody has written into the tables of pg_catalog by hand
+// (allow_system_table_mods), nor a modified server program.
 package builtin
 
 import (
@@ -22,11 +22,11 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// plantedQuery is a query of objects that somebody has planted in pg_catalog. Objects of initdb have OIDs below 16384.
-// The server finds a built-in function by its OID, so CREATE OR REPLACE does not change it, unless the planner inlines
-// an SQL body. Extensions may put functions into pg_catalog, except under names that functions of pgconsent call. The
-// query also lists casts of the kinds that rules and functions of pgconsent use, above all casts from text, the type of
-// attributes.
+// plantedQuery finds objects that somebody has added to pg_catalog. Objects of initdb have OIDs below 16384. The server
+// calls a built-in function by its OID. So CREATE OR REPLACE does not change what the function does, unless the planner
+// inlines an SQL body. Extensions may put functions into pg_catalog, except under the names of functions that pgconsent
+// calls. The query also lists casts of the kinds that rules and functions of pgconsent use, above all casts from text,
+// the type of attributes.
 const plantedQuery = `
 WITH ours AS (
   SELECT p.prosrc FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
@@ -69,14 +69,14 @@ SELECT 'language ' || l.lanname FROM pg_catalog.pg_language AS l LEFT JOIN pg_ca
 WHERE l.lanname = 'plpgsql' AND (p.prosrc = 'plpgsql_call_handler' AND p.probin IN ('$libdir/plpgsql', 'plpgsql')) IS NOT TRUE
 ORDER BY 1`
 
-// sqlFunctionOIDs are the OIDs of those functions of PostgreSQL 15 to 18 that are written in SQL and have the same name
-// as a function that pgconsent calls. They call none of these functions.
+// sqlFunctionOIDs are the OIDs of functions of PostgreSQL 15 to 18 that are written in SQL. They have the same names as
+// functions that pgconsent calls, but pgconsent calls none of them.
 var sqlFunctionOIDs = []uint32{879 /* lpad */, 1384 /* date_part */, 1708 /* round */, 1710, /* trunc */
 	2074 /* substring */}
 
-// momentFunctionOIDs are the OIDs of functions that rules and pgconsent call and whose result depends on the moment. If
-// such a function were marked IMMUTABLE, PostgreSQL would call it once, when it plans a statement. A consent that has
-// expired since then would show rows as long as the plan lives.
+// momentFunctionOIDs are the OIDs of functions that rules and pgconsent call and whose result depends on the time or
+// the session. If a superuser marked such a function IMMUTABLE, PostgreSQL would call it only once, when it plans a
+// statement. Rows would then show under a consent that has expired since, as long as the plan is used.
 var momentFunctionOIDs = []uint32{
 	1299 /* now */, 2647 /* transaction_timestamp */, 2648 /* statement_timestamp */, 2649, /* clock_timestamp */
 	2077, 3294 /* current_setting */, 817, /* current_query */
@@ -90,13 +90,13 @@ var nullAcceptingOIDs = []uint32{3058 /* concat */, 3059 /* concat_ws */, 3539, 
 	3036 /* pg_notify */}
 
 // ReadPlantedObjects returns the names of objects in pg_catalog that are not PostgreSQL's own and that PostgreSQL might
-// use in place of its own. Every role may run the query.
+// use in place of its own objects. Every role may run the query.
 func ReadPlantedObjects(ctx context.Context, q Querier) ([]string, error) {
 	return queryNames(ctx, q, "look at what PostgreSQL's functions are", plantedQuery, sqlFunctionOIDs,
 		momentFunctionOIDs, nullAcceptingOIDs)
 }
 
-// queryNames runs a query whose rows have one name each. The argument what says in an error what was read.
+// queryNames runs a query whose rows have one name each. An error names the kind of objects that were read.
 func queryNames(ctx context.Context, q Querier, kind, sql string, args ...any) ([]string, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {

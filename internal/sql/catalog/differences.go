@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Differences are the objects in which two snapshots of one database differ. Names are sorted.
+// Differences lists the objects that differ between two snapshots of one database. Names are sorted.
 type Differences struct {
-	Relations []Name // the relations that differ themselves, or whose indexes do
-	// names of functions in the first snapshot for which a call may now mean another function, or fail
+	Relations []Name // the relations that differ, or whose indexes differ
+	// names of functions of the first snapshot for which a call may mean another function in the second, or fail
 	Functions        []Name
-	RemovedFunctions []Name // names of functions in the first snapshot for which every call must now fail
-	// OtherObjectsDiffer tells whether anything else differs, apart from the row types of Relations. A new function is
-	// such a difference, because the name of a column might now mean it.
+	RemovedFunctions []Name // names of functions of the first snapshot that no longer exist, so that every call fails
+	// OtherObjectsDiffer tells whether any other object differs, apart from the row types of Relations. A function with a
+	// new name counts as such a difference, because an expression row.name that means a column might now call it.
 	OtherObjectsDiffer bool
 }
 
@@ -60,8 +60,8 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 			isChanged).hash()}
 }
 
-// isNameInOtherSchema tells whether a function of another schema has the name. Calls of that function may now mean one
-// that was added, since PostgreSQL chooses by the arguments among all schemas of the path (func_get_detail,
+// isNameInOtherSchema tells whether another schema has a function of this name. A call of that function may now mean an
+// added function. PostgreSQL chooses by the argument types among all schemas of the search path (func_get_detail,
 // parse_func.c).
 func (s *Snapshot) isNameInOtherSchema(name Name) bool {
 	if s.spec.CatalogFunctions[name.Name] {
@@ -87,7 +87,7 @@ func (s *Snapshot) functionNames() map[string]bool {
 	return names
 }
 
-// containsSameFunction tells whether a function is still one of these functions, with the same meaning for all calls.
+// containsSameFunction tells whether the list contains a function with the same meaning for all calls as f.
 func containsSameFunction(f *Function, functions []*Function) bool {
 	return slices.ContainsFunc(functions, func(o *Function) bool {
 		return f.OID == o.OID && f.Kind == o.Kind && f.Variadic == o.Variadic && slices.Equal(f.ArgTypes, o.ArgTypes) &&
@@ -95,7 +95,7 @@ func containsSameFunction(f *Function, functions []*Function) bool {
 	})
 }
 
-// isCallableAsColumn tells whether the function may be called in attribute notation: row.name.
+// isCallableAsColumn tells whether the function can be called in attribute notation, as in row.name.
 func (f *Function) isCallableAsColumn() bool {
 	if len(f.ArgTypes) == 0 || len(f.ArgTypes)-f.Defaults > 1 && !f.Variadic {
 		return false
@@ -105,8 +105,8 @@ func (f *Function) isCallableAsColumn() bool {
 		strings.HasPrefix(first, "record")
 }
 
-// specWithout returns the content of a snapshot without its relations, without some of its functions, and without the
-// row types of some relations.
+// specWithout returns the content of a snapshot without its relations, and without the functions and the row types that
+// the arguments name.
 func (s *Snapshot) specWithout(relations map[Name]bool, functions func(*Function) bool) Spec {
 	spec := s.spec
 	spec.Functions = slices.DeleteFunc(slices.Clone(spec.Functions), functions)

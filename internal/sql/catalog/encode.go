@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// ErrOtherFormat is the error of [Decode] for a snapshot that another version of the program has encoded in another
-// form.
+// ErrOtherFormat is the error of [Decode] for a snapshot that another version of pgconsent has encoded in another
+// format.
 var ErrOtherFormat = errors.New("the snapshot has the form of another version")
 
 // encodedSnapshot is the value that [Snapshot.Encode] writes.
@@ -21,7 +21,7 @@ type encodedSnapshot struct {
 	Spec   Spec
 }
 
-// Encode returns a snapshot as bytes. [Decode] turns them back into a snapshot that gives the same answers.
+// Encode returns a snapshot as bytes, from which [Decode] makes an equal snapshot.
 func (s *Snapshot) Encode() ([]byte, error) {
 	var out bytes.Buffer
 	zip, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
@@ -40,8 +40,8 @@ func (s *Snapshot) Encode() ([]byte, error) {
 // maxDecodedBytes is the largest size of an encoded snapshot, in bytes.
 const maxDecodedBytes = 1 << 30
 
-// Decode returns the snapshot in data, which [Snapshot.Encode] has written. It returns [ErrOtherFormat] if a version of
-// the program wrote it whose snapshots have other fields.
+// Decode returns the snapshot that [Snapshot.Encode] has written as data. It returns [ErrOtherFormat] if a version of
+// pgconsent wrote it whose snapshots have other fields.
 func Decode(data []byte) (*Snapshot, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

@@ -2,18 +2,18 @@ package catalog
 
 import "slices"
 
-// maxTypeDepth bounds the search in types that contain each other.
+// maxTypeDepth bounds how deep types that contain other types are searched.
 const maxTypeDepth = 32
 
-// TypeContains tells whether a value of the type container is, or contains, a value of the type contained: an element
-// of an array, the base type of a domain, the subtype of a range, an attribute of a composite type. A type that the
-// snapshot does not know may contain any type.
+// TypeContains tells whether a value of the type container is, or contains, a value of the type contained. An array
+// contains its element type, a domain its base type, a range its subtype, and a composite type the types of its
+// attributes. A type that the snapshot does not know may contain any type.
 func (s *Snapshot) TypeContains(container, contained uint32) bool {
 	return s.typeContains(container, contained, maxTypeDepth)
 }
 
-// BaseType returns a type, or for a domain the type on which it is based: the type for which PostgreSQL chooses
-// operators and functions (getBaseType, lsyscache.c).
+// BaseType returns the type for which PostgreSQL chooses operators and functions: the base type of a domain, otherwise
+// the type itself (getBaseType, lsyscache.c).
 func (s *Snapshot) BaseType(oid uint32) uint32 {
 	for range maxTypeDepth { // a domain may be based on another domain
 		t := s.TypeByOID(oid)
@@ -25,15 +25,15 @@ func (s *Snapshot) BaseType(oid uint32) uint32 {
 	return oid
 }
 
-// TypeRunsUserCode tells whether PostgreSQL may run a function of another role when it compares, makes or converts
-// values of a type although the text does not ask for that.
+// TypeRunsUserCode tells whether PostgreSQL itself may call a function of another role when it compares, makes or
+// converts values of a type. No statement has to name the function for that.
 func (s *Snapshot) TypeRunsUserCode(oid uint32) bool {
 	isNative, isKnown := s.nativeTypes[oid]
 	return !isKnown || !isNative
 }
 
-// ReadRunsUserCode tells whether PostgreSQL may run a function of another role when a statement reads a relation,
-// whichever columns it names. The result source tells people for which object.
+// ReadRunsUserCode tells whether PostgreSQL may call a function of another role when a statement reads a relation,
+// whichever columns it names. The result source names the object that causes the call, for messages.
 func (s *Snapshot) ReadRunsUserCode(r *Relation) (source string, runs bool) {
 	if r.PlannerRunsUserCode {
 		return r.UserCodeSource, true
@@ -69,7 +69,7 @@ func (s *Snapshot) typeContains(container, contained uint32, depth int) bool {
 	return false
 }
 
-// CastTargets returns a type and the types to which a cast to it also casts parts of the value: the elements of an
+// CastTargets returns a type, and the types to which a cast to it also casts parts of the value: the elements of an
 // array, the base type of a domain, the attributes of a composite type.
 func (s *Snapshot) CastTargets(oid uint32) []uint32 { return s.elementTypes(nil, oid, maxTypeDepth) }
 

@@ -5,8 +5,8 @@ import "strings"
 // SQL returns the name for use in a statement, with quotes if it needs them.
 func (n Name) SQL() string { return QuoteIdent(n.Schema) + "." + QuoteIdent(n.Name) }
 
-// QuoteIdent quotes an identifier if that is needed for every PostgreSQL to read it as that name, wherever a ColId may
-// stand.
+// QuoteIdent quotes an identifier if some version of PostgreSQL needs the quotes to read it as a name, wherever the
+// grammar expects a ColId.
 func QuoteIdent(name string) string {
 	if needsNoQuotes(name) {
 		return name
@@ -29,7 +29,7 @@ func needsNoQuotes(name string) bool {
 	return true
 }
 
-// QuoteLiteral returns a string constant that means the same whatever standard_conforming_strings is.
+// QuoteLiteral returns a string constant with the same meaning under both values of standard_conforming_strings.
 func QuoteLiteral(value string) string {
 	quoted := "'" + strings.ReplaceAll(value, "'", "''") + "'"
 	if strings.Contains(value, `\`) {
@@ -38,8 +38,8 @@ func QuoteLiteral(value string) string {
 	return quoted
 }
 
-// reservedWords are the words that cannot be a name without quotes, or not every kind of name, in PostgreSQL's grammar
-// or in PL/pgSQL, which does not take NEW.by for a field of NEW. Quoting one word too many does no harm.
+// reservedWords are the words that need quotes as some kinds of names in PostgreSQL's grammar or in PL/pgSQL. For
+// example, PL/pgSQL does not read NEW.by as a field of NEW. Quoting a word that needs no quotes does no harm.
 var reservedWords = func() map[string]bool {
 	words := `all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
 cast char character check coalesce collate collation column concurrently constraint create cross current_catalog

@@ -1,9 +1,9 @@
 package catalog
 
-// ReadingSettings are the statements that fix, in a transaction, how definitions are read and printed, whatever a role
-// or a database has set. Names and operators without a schema then mean those of pg_catalog. A definition prints in the
-// same way on every connection, so that the results of two connections can be compared. JIT compilation is off, since
-// it would take longer than reading.
+// ReadingSettings are the statements that fix, for a transaction, how PostgreSQL reads and prints definitions, whatever
+// settings a role or a database has. Names and operators without a schema then mean those of pg_catalog. Definitions
+// print in the same way on every connection, so that the results of two connections can be compared. JIT compilation is
+// off, since compiling these queries takes longer than running them.
 var ReadingSettings = []string{
 	"SET LOCAL search_path = pg_catalog, pg_temp",
 	"SET LOCAL standard_conforming_strings = on",

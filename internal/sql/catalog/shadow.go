@@ -1,17 +1,17 @@
 package catalog
 
-// ShadowSchema has the objects that agents see in place of pg_catalog and information_schema. For each catalog that
-// they may read it has a view with the same columns, which shows only the relations of the policy. Values that tell
-// about data (estimates, sizes, expressions, sources, comments) are NULL in it. For each function that could tell such
-// values it has a stand-in.
+// ShadowSchema contains the objects that agents see in place of pg_catalog and information_schema. Each catalog that
+// agents may read has a view there with the same columns, which shows only the relations of the policy. Values that
+// tell about data (estimates, sizes, expressions, sources, comments) are NULL in it. Functions that return such values
+// have stand-ins in this schema.
 const ShadowSchema = "pgconsent_catalog"
 
-// infoSchemaPrefix is the beginning of the names of views for information_schema; without it they could have the names
-// of views for pg_catalog.
+// infoSchemaPrefix begins the names of views in place of those of information_schema, since views in place of
+// pg_catalog could otherwise have the same names.
 const infoSchemaPrefix = "is_"
 
 // ShadowRelation returns the view that agents read in place of a relation of pg_catalog or information_schema. The
-// second result is false if agents may not read the relation.
+// second result is false if agents may not read the relation at all.
 func ShadowRelation(n Name) (Name, bool) {
 	s, ok := shadowIndex[n]
 	if !ok {
@@ -20,14 +20,14 @@ func ShadowRelation(n Name) (Name, bool) {
 	return s.View(), true
 }
 
-// ShadowHidesRows tells whether the view that agents read in place of a relation leaves out rows of what it reads.
+// ShadowHidesRows tells whether the view that agents read in place of a catalog relation leaves out some of its rows.
 func ShadowHidesRows(n Name) bool {
 	s := shadowIndex[n]
 	return !s.IsEmpty && (s.Where != "" || s.Query != "" || n.Schema == "information_schema")
 }
 
-// ShadowFunction returns the stand-in for a function of pg_catalog. The second result is false if there is none;
-// whether agents may call the function is then for the rewriter's list to say.
+// ShadowFunction returns the function that agents' statements call in place of a function of pg_catalog. The second
+// result is false if there is none. The rewriter then decides by its own list whether agents may call the function.
 func ShadowFunction(name string) (Name, bool) {
 	if !shadowFunctionNames[name] {
 		return Name{}, false
@@ -39,23 +39,23 @@ func ShadowFunction(name string) (Name, bool) {
 type Shadow struct {
 	Source Name
 
-	// Query is the whole query of the view, if filtering the catalog is not enough. It returns every column of the
-	// catalog.
+	// Query is the whole query of the view, for views that are more than a filtered catalog. It returns every column of
+	// the catalog.
 	Query string
 
-	// IsEmpty: the view has the catalog's columns and no rows, and does not read the catalog.
+	// IsEmpty: the view has the columns of the catalog but no rows, and does not read the catalog.
 	IsEmpty bool
 
-	// Where is a condition on the rows of the catalog, which has the alias t. "": all rows show.
+	// Where is a condition on the rows of the catalog, which has the alias t. "": the view shows all rows.
 	Where string
 
-	// KeptColumns lists the columns that show; nil: all columns but those of ReplacedColumns. Other columns are NULL,
-	// so that a column which a later PostgreSQL adds does not show by itself.
+	// KeptColumns lists the columns that the view shows; nil: all columns except ReplacedColumns. Columns that are not
+	// listed are NULL, so that a column which a later PostgreSQL adds does not show.
 	KeptColumns []string
 
-	// ReadsColumns has expressions for columns by which the catalog describes a relation that agents read through a
-	// view r. JoinCondition joins the catalog to pgconsent.reads, which has the alias r. The catalog itself describes
-	// the view, on which agents have rights, and not the relation, on which they have none.
+	// ReadsColumns has expressions for columns that describe a relation which agents read through a view. Agents have
+	// rights on the view, so that the catalog describes the view to them; the expressions describe the relation.
+	// JoinCondition joins the catalog to pgconsent.reads, which lists such relations and has the alias r.
 	ReadsColumns  map[string]string
 	JoinCondition string
 
@@ -63,7 +63,7 @@ type Shadow struct {
 	ReplacedColumns map[string]string
 }
 
-// View returns the name of the shadow.
+// View returns the name of the view that agents read.
 func (s Shadow) View() Name {
 	if s.Source.Schema == "information_schema" {
 		return Name{ShadowSchema, infoSchemaPrefix + s.Source.Name}
@@ -71,7 +71,7 @@ func (s Shadow) View() Name {
 	return Name{ShadowSchema, s.Source.Name}
 }
 
-// Shadows returns all shadows, in an order in which they can be created.
+// Shadows returns all shadows, ordered so that each can be created after those before it.
 func Shadows() []Shadow { return allShadows }
 
 var shadowIndex = func() map[Name]Shadow {

@@ -6,23 +6,24 @@ import (
 	"strings"
 )
 
-// ShadowFunctionSpec describes a stand-in for a catalog function: a function with the same name, arguments and result
-// in [ShadowSchema].
+// ShadowFunctionSpec describes a function in [ShadowSchema] that agents' statements call in place of a catalog
+// function. It has the same name, arguments and result type.
 type ShadowFunctionSpec struct {
 	Name            string
 	Args            []string // the types of the arguments
 	Returns         string
 	Query           string // the SQL query over $1, $2 …; "": the function returns NULL
-	MayCallOriginal bool   // statements may also call the original function, as the rewriter decides
+	MayCallOriginal bool   // agents' statements may also call the original function, if the rewriter decides so
 
 	InformationSchema bool // the original function is in information_schema
-	Volatile          bool // the function has an effect, so that it runs when and as often as the statement says
+	// the function has an effect, so PostgreSQL must call it when and as often as the statement says
+	Volatile bool
 }
 
-// ShadowFunctions returns all stand-ins.
+// ShadowFunctions returns all functions of [ShadowSchema].
 func ShadowFunctions() []ShadowFunctionSpec { return shadowFunctions }
 
-// Definitions that contain no expression come from the server, and only for objects that the shadows show.
+// These queries let PostgreSQL write definitions without expressions, and only of objects that the shadows show.
 const (
 	constraintDefQuery = `SELECT pg_catalog.pg_get_constraintdef($1) FROM pgconsent_catalog.pg_constraint AS c
 WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog."char"[])`
@@ -31,8 +32,8 @@ WHERE i.indexrelid OPERATOR(pg_catalog.=) $1 AND i.indexprs IS NULL AND i.indpre
 AND EXISTS (SELECT 1 FROM pgconsent_catalog.pg_index AS s WHERE s.indexrelid OPERATOR(pg_catalog.=) i.indexrelid)`
 )
 
-// viewQuery returns a query for a SELECT of the columns that agents see of a view, in the form of pg_get_viewdef. The
-// query returns NULL if the OID is not that of a view which they see.
+// viewQuery returns a query for the definition of a view in the form of pg_get_viewdef: a SELECT of the columns that
+// agents see. The query returns NULL if agents see no view with this OID.
 func viewQuery(oid string) string {
 	const quoteIdentFormat = "pg_catalog.quote_ident(%s::pg_catalog.text)"
 	ofColumn, ofSchema, ofName := fmt.Sprintf(quoteIdentFormat, "a.attname"), fmt.Sprintf(quoteIdentFormat, "n.nspname"),
@@ -49,9 +50,10 @@ GROUP BY n.nspname, c.relname`
 
 const viewOIDByName = "pgconsent_catalog.to_regclass($1)::pg_catalog.oid"
 
-// PostgreSQL fails for modifiers of a row type, as in 'salaries(5)', and before 16 for a signature with a type that is
-// not there. So a name is not looked up if it has modifiers, or arguments, of an object that is not shown, or contains
-// what looks like a comment. OFFSET 0 keeps the planner from looking it up for an estimate.
+// PostgreSQL raises an error for a row type with modifiers, as in 'salaries(5)', and before version 16 for a signature
+// with an unknown type. Such an error would tell that an object exists. So these queries do not resolve a name with
+// modifiers or arguments if agents do not see the object. Nor do they resolve a name that may contain a comment. OFFSET
+// 0 prevents the planner from resolving the name for an estimate.
 const (
 	shownTypeName = `CASE WHEN pg_catalog.strpos($1, '(') OPERATOR(pg_catalog.=) 0 THEN $1
   WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR pg_catalog.regexp_replace(` + nameWithoutModifiers +
@@ -83,7 +85,7 @@ const (
 var shadowFunctions = slices.Concat(describingFunctions, usageCounterFunctions(), informationSchemaFunctions, advisoryLockFunctions(),
 	sequenceValueFunctions)
 
-// describingFunctions are stand-ins for the functions that describe objects, and tell how large they are.
+// describingFunctions are shadows of the functions that describe objects or return their sizes.
 var describingFunctions = []ShadowFunctionSpec{
 	{Name: "pg_get_constraintdef", Args: []string{oid}, Returns: text, Query: constraintDefQuery},
 	{Name: "pg_get_constraintdef", Args: []string{oid, boolType}, Returns: text, Query: constraintDefQuery},
@@ -91,7 +93,7 @@ var describingFunctions = []ShadowFunctionSpec{
 	{Name: "pg_get_indexdef", Args: []string{oid, integer, boolType}, Returns: text,
 		Query: "SELECT pg_catalog.pg_get_indexdef($1, $2, $3)" + shownIndexFrom},
 
-	// a relation that is not shown cannot be found by its name either
+	// agents cannot find a relation by its name either if the shadows do not show it
 	{Name: "to_regclass", Args: []string{text}, Returns: regclass, Query: `SELECT c.oid::pg_catalog.regclass ` +
 		`FROM pgconsent_catalog.pg_class AS c
 WHERE c.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regclass($1)::pg_catalog.oid)`},
@@ -111,14 +113,14 @@ WHERE p.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regprocedure(x.t) FROM 
 		`FROM pgconsent_catalog.pg_namespace AS n
 WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_catalog.oid)`},
 
-	// Clients parse the definition of a view. They get a definition of the columns that agents see.
+	// Clients parse the definition of a view, so these functions return a definition with the columns that agents see.
 	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text, Query: viewQuery("$1")},
 	{Name: "pg_get_viewdef", Args: []string{oid, boolType}, Returns: text, Query: viewQuery("$1")},
 	{Name: "pg_get_viewdef", Args: []string{oid, integer}, Returns: text, Query: viewQuery("$1")},
 	{Name: "pg_get_viewdef", Args: []string{text}, Returns: text, Query: viewQuery(viewOIDByName)},
 	{Name: "pg_get_viewdef", Args: []string{text, boolType}, Returns: text, Query: viewQuery(viewOIDByName)},
 
-	// Sources, expressions and comments are free text that may quote rows, so they are NULL.
+	// Sources, expressions and comments are free text that may quote rows, so these functions return NULL.
 	{Name: "pg_get_functiondef", Args: []string{oid}, Returns: text},
 	{Name: "pg_get_function_sqlbody", Args: []string{oid}, Returns: text},
 	{Name: "pg_get_function_arg_default", Args: []string{oid, integer}, Returns: text},
@@ -136,24 +138,24 @@ WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_ca
 	{Name: "col_description", Args: []string{oid, integer}, Returns: text},
 	{Name: "shobj_description", Args: []string{oid, name}, Returns: text},
 
-	// age(xid) would tell how many transactions have written since. Each counts as frozen, which PostgreSQL says is as old
-	// as can be.
+	// age(xid) would tell how many transactions have written since that transaction. So the function treats each
+	// transaction as frozen, for which PostgreSQL returns the largest age.
 	{Name: "age", Args: []string{"pg_catalog.xid"}, Returns: integer, Query: "SELECT CASE WHEN $1 IS NOT NULL THEN 2147483647 END"},
 	{Name: "age", Args: []string{timestamp}, Returns: interval, Query: "SELECT pg_catalog.age($1)"},
 	{Name: "age", Args: []string{timestamp, timestamp}, Returns: interval, Query: "SELECT pg_catalog.age($1, $2)"},
 	{Name: "age", Args: []string{timestamptz}, Returns: interval, Query: "SELECT pg_catalog.age($1)"},
 	{Name: "age", Args: []string{timestamptz, timestamptz}, Returns: interval, Query: "SELECT pg_catalog.age($1, $2)"},
 
-	// Settings that pg_settings shows to agents.
+	// This function returns only the settings that pg_settings shows to agents.
 	{Name: "current_setting", Args: []string{text}, Returns: text, MayCallOriginal: true,
 		Query: "SELECT CASE WHEN " + isShownSettingSQL("$1") + " THEN pg_catalog.current_setting($1) END"},
 	{Name: "current_setting", Args: []string{text, boolType}, Returns: text, MayCallOriginal: true,
 		Query: "SELECT CASE WHEN " + isShownSettingSQL("$1") + " THEN pg_catalog.current_setting($1, $2) END"},
 
-	// Functions that tell where files are.
+	// The originals tell where files are; these functions return NULL.
 	{Name: "pg_tablespace_location", Args: []string{oid}, Returns: text},
 
-	// Functions that tell sizes, which count hidden rows.
+	// The originals return sizes, which include hidden rows; these functions return NULL.
 	{Name: "pg_table_size", Args: []string{regclass}, Returns: bigint},
 	{Name: "pg_relation_size", Args: []string{regclass}, Returns: bigint},
 	{Name: "pg_relation_size", Args: []string{regclass, text}, Returns: bigint},
@@ -165,8 +167,8 @@ WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_ca
 	{Name: "pg_tablespace_size", Args: []string{name}, Returns: bigint},
 }
 
-// usageCounterFunctions returns stand-ins for the functions that tell how often tables and indexes are used, with
-// hidden rows counted. Their answers are as if nothing had happened since the counters were reset.
+// usageCounterFunctions returns shadows of the functions that tell how often tables and indexes are used, hidden rows
+// included. They answer as if the tables had not been used since the counters were reset.
 func usageCounterFunctions() (out []ShadowFunctionSpec) {
 	for _, counter := range []string{"numscans", "live_tuples", "dead_tuples", "tuples_returned", "tuples_fetched",
 		"tuples_inserted",
@@ -185,8 +187,8 @@ func usageCounterFunctions() (out []ShadowFunctionSpec) {
 // shadowRowTypes are the row types of the views that agents read in place of pg_attribute and pg_type.
 var shadowRowTypes = []string{"pgconsent_catalog.pg_attribute", "pgconsent_catalog.pg_type"}
 
-// informationSchemaFunctions are stand-ins for the functions of information_schema that take rows of the catalogs:
-// PostgREST calls them.
+// informationSchemaFunctions are shadows of those functions of information_schema that take rows of the catalogs as
+// arguments. PostgREST calls them.
 var informationSchemaFunctions = []ShadowFunctionSpec{
 	{Name: "_pg_truetypid", InformationSchema: true, Args: shadowRowTypes, Returns: oid, Query: `SELECT ` + domainConstraintCase +
 		` THEN ($2).typbasetype ELSE ($1).atttypid END`},
@@ -197,8 +199,8 @@ var informationSchemaFunctions = []ShadowFunctionSpec{
 
 const domainConstraintCase = `CASE WHEN ($2).typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog."char"`
 
-// advisoryLockFunctions returns stand-ins for the functions that lock numbers. The locks of an agent differ from those
-// of the owner, and from those of agents with other attributes.
+// advisoryLockFunctions returns shadows of the functions that take and release advisory locks. An agent's locks do not
+// conflict with those of the owner, nor with those of agents with other attributes.
 func advisoryLockFunctions() (out []ShadowFunctionSpec) {
 	for _, f := range []struct{ name, returns string }{
 		{"pg_advisory_lock", "void"}, {"pg_advisory_lock_shared", "void"}, {"pg_advisory_xact_lock", "void"},
@@ -221,9 +223,9 @@ func advisoryLockFunctions() (out []ShadowFunctionSpec) {
 	return out
 }
 
-// sequenceValueFunctions are stand-ins for the functions that tell which number a session has drawn from a sequence.
-// They answer for sequences that number columns which agents see and write. For the name of any other sequence they
-// answer as if nothing was drawn from it.
+// sequenceValueFunctions are shadows of the functions that return the last number which a session has drawn from a
+// sequence. They answer for sequences of columns that agents see and write. For any other sequence they answer as if
+// the session had drawn no number.
 var sequenceValueFunctions = []ShadowFunctionSpec{
 	{Name: "currval", Args: []string{text}, Returns: bigint, Volatile: true,
 		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.drawn_number(pgconsent_signed.sequence_named($1)))"},
@@ -233,8 +235,8 @@ var sequenceValueFunctions = []ShadowFunctionSpec{
 		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.last_number())"},
 }
 
-// InformationFunction returns the function that statements call in place of one of information_schema. The second
-// result is false if agents may not call it.
+// InformationFunction returns the function that agents' statements call in place of a function of information_schema.
+// The second result is false if agents may not call the function.
 func InformationFunction(name string) (Name, bool) {
 	for _, f := range informationSchemaFunctions {
 		if f.Name == name {
@@ -244,7 +246,7 @@ func InformationFunction(name string) (Name, bool) {
 	return Name{"information_schema", name}, slices.Contains(tableFreeFunctions, name)
 }
 
-// tableFreeFunctions are the functions of information_schema that read nothing but their arguments.
+// tableFreeFunctions are the functions of information_schema that depend only on their arguments.
 var tableFreeFunctions = []string{"_pg_expandarray", "_pg_char_max_length", "_pg_char_octet_length",
 	"_pg_numeric_precision",
 	"_pg_numeric_precision_radix", "_pg_numeric_scale", "_pg_datetime_precision", "_pg_interval_type"}

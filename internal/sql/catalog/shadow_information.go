@@ -2,9 +2,9 @@ package catalog
 
 import "maps"
 
-// informationShadows are the shadows of the views of information_schema that agents see. The original views already
-// leave out objects on which the role has no right. Keys, which they leave out for a role that may only read, are
-// shown, since clients draw schemas from them.
+// informationShadows are the shadows of the views of information_schema. The original views already leave out objects
+// on which a role has no rights. They also leave out keys for a role that may only read; the shadows show keys, since
+// clients draw diagrams from them.
 var informationShadows = []Shadow{
 	{
 		Source: infoSchema("tables"),
@@ -62,8 +62,8 @@ var informationShadows = []Shadow{
 FROM pgconsent_catalog.pg_namespace AS n`,
 	},
 	{
-		// Like the original, this leaves out the sequences of identity columns. It shows all other sequences that agents see,
-		// though they have rights on few.
+		// Like the original, this view leaves out the sequences of identity columns. It shows all other sequences that agents
+		// see, although agents have rights on few of them.
 		Source: infoSchema("sequences"),
 		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS sequence_catalog,
   n.nspname::information_schema.sql_identifier AS sequence_schema,
@@ -81,7 +81,8 @@ WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend AS d WHERE d.classid OPERAT
   AND d.objid OPERATOR(pg_catalog.=) c.oid AND d.deptype OPERATOR(pg_catalog.=) 'i'::pg_catalog."char")`,
 	},
 	{
-		// The original leaves out views on which the role has no right, and agents have their rights on copies.
+		// The original leaves out views on which a role has no rights. Agents have rights on pgconsent's copies of views
+		// only.
 		Source: infoSchema("views"),
 		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS table_catalog,
   n.nspname::information_schema.sql_identifier AS table_schema,
@@ -210,14 +211,14 @@ WHERE c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"`,
 	{Source: infoSchema("information_schema_catalog_name")},
 }
 
-// withRelationNames returns the columns with the name of the relation in place of the view's name.
+// withRelationNames adds to the columns those that name the relation in place of the view through which agents read it.
 func withRelationNames(others map[string]string) map[string]string {
 	columns := map[string]string{"table_schema": viewSchemaColumn, "table_name": viewNameColumn}
 	maps.Copy(columns, others)
 	return columns
 }
 
-// grantorColumn is the column that shows the relation's owner, in place of the view's owner, as the grantor.
+// grantorColumn shows the owner of the relation as the grantor, in place of the view's owner.
 var grantorColumn = map[string]string{"grantor": "r.owner::information_schema.sql_identifier"}
 
 const (
@@ -236,8 +237,8 @@ JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) c.conrelid
 JOIN pg_catalog.pg_namespace AS rn ON rn.oid OPERATOR(pg_catalog.=) r.relnamespace AND rn.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'`
 )
 
-// isShownNameSQL tells whether a relation shows by its name. Composite types, which show besides, are in no relation of
-// information_schema that asks.
+// isShownNameSQL returns the condition that agents see a relation with this name. Composite types, which agents see
+// too, do not occur in the views of information_schema that use this condition.
 func isShownNameSQL(schema, name string) string {
 	return "(" + schema + " IN ('pg_catalog', 'information_schema') OR (" + schema + ", " + name +
 		") IN (SELECT l.nspname, l.relname FROM pgconsent.listed_tables() AS l)) IS TRUE"

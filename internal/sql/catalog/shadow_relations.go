@@ -5,74 +5,78 @@ import (
 	"strings"
 )
 
-// The rows a shadow shows are told by functions of schema pgconsent, which migrate makes from the policy. Each returns
-// rows that a statement hashes once; their plans are kept by the session, since planning takes longer than reading:
+// Functions of schema pgconsent, which pgconsent migrate makes from the policy, return what a shadow shows. A statement
+// calls each function once and hashes its rows. The session caches their plans, since planning takes longer than
+// reading:
 //
 //	listed_tables(oid, nspname, relname)    the relations of the policy
-//	listed_relations(oid)  the same, their sequences, and their indexes but those with expressions or conditions, which
-//	                       clients would print
+//	listed_relations(oid)  the same, their sequences, and their indexes except those with expressions or predicates,
+//	                       which clients would print
 //	listed_functions(oid, nspname, proname)  the functions of the policy
-//	hidden_columns(attrelid, attnum)  columns that are hidden or waiting
+//	hidden_columns(attrelid, attnum)  columns that are hidden from agents, or were added since pgconsent migrate
 //	narrowed_columns(attrelid, attnum, nspname, relname, attname)  the same, and masked columns
-//	waiting_columns(attnum, attname, nspname, relname)  columns of relations since pgconsent migrate
-//	masked_types(attrelid, attnum, atttypid, atttypmod)  the types that columns have as agents read them
+//	waiting_columns(attnum, attname, nspname, relname)  columns that were added since pgconsent migrate
+//	masked_types(attrelid, attnum, atttypid, atttypmod)  the types of columns as agents read them
 //	hidden_constraints(oid)    constraints on hidden columns
 //	foreign_key_tables(oid)    tables of the policy with a foreign key between them
-//	reads(oid, nspname, relname, relkind, owner, view, view_schema, view_name)  a view: relations that are read through
-//	                           a view
+//	reads(oid, nspname, relname, relkind, owner, view, view_schema, view_name)  relations that agents read through a
+//	                           view, with the view
 //
-// Besides show the relations of pg_catalog and information_schema, and composite types. Whether a relation is one of
-// these is looked up for each row, or hashed for all of them, as the planner estimates.
+// Agents also see the relations of pg_catalog and information_schema, and composite types. PostgreSQL either searches
+// for each of them, or hashes all of them, as the planner estimates.
 //
-// IS TRUE keeps the planner from making joins of these conditions, whose rows it guesses wrong.
+// IS TRUE prevents the planner from turning these conditions into joins, whose numbers of rows it estimates badly.
 const (
 	notHiddenColumns = ` NOT IN (SELECT h.attrelid, h.attnum FROM pgconsent.hidden_columns() AS h)`
 	isMaskedColumn   = `(t.attrelid, t.attnum) IN (SELECT h.attrelid, h.attnum FROM pgconsent.narrowed_columns() AS h)`
-	// Foreign keys are triggers to PostgreSQL, and psql asks for the ones only where there are the others.
+	// PostgreSQL implements foreign keys as triggers, and psql asks for foreign keys only of tables with relhastriggers.
 	hasForeignKeys = `t.oid IN (SELECT k.oid FROM pgconsent.foreign_key_tables() AS k (oid))`
 	notOwnSchemas  = ` NOT IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
-	// an array of two is searched faster than a hash
+	// PostgreSQL searches an array of two values faster than a hash table
 	isSystemSchema = ` OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT n.oid FROM pg_catalog.pg_namespace AS n
   WHERE n.nspname IN ('pg_catalog', 'information_schema')))`
 	ownSchemas = `(SELECT n.oid FROM pg_catalog.pg_namespace AS n
   WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows'))`
 )
 
-// isListedSQL tells whether a relation is a table of the policy, or belongs to one.
+// isListedSQL returns the condition that a relation is a table of the policy, or belongs to one, as an index or
+// sequence does.
 func isListedSQL(oid string) string {
 	return oid + ` IN (SELECT l.oid FROM pgconsent.listed_relations() AS l (oid))`
 }
 
-// isListedTableSQL tells whether a relation is a table of the policy.
+// isListedTableSQL returns the condition that a relation is a table of the policy.
 func isListedTableSQL(oid string) string {
 	return oid + ` IN (SELECT l.oid FROM pgconsent.listed_tables() AS l)`
 }
 
-// isSystemRelationSQL tells whether a row of pg_class is a relation of PostgreSQL's schemas, or a composite type.
+// isSystemRelationSQL returns the condition that a row of pg_class is a relation of PostgreSQL's own schemas, or a
+// composite type.
 func isSystemRelationSQL(c string) string {
 	return `(` + c + `.relnamespace` + isSystemSchema + `
   OR ` + c + `.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char" AND ` + c + `.relnamespace NOT IN ` + ownSchemas + `)`
 }
 
-// isSystemRelationOID tells it of a relation by its OID.
+// isSystemRelationOID returns the condition of isSystemRelationSQL for the OID of a relation.
 func isSystemRelationOID(oid string) string {
 	return `EXISTS (SELECT 1 FROM pg_catalog.pg_class AS e WHERE e.oid OPERATOR(pg_catalog.=) ` + oid + `
   AND ` + isSystemRelationSQL("e") + `)`
 }
 
-// isShownRelationSQL tells whether a relation shows: a table, a sequence or an index.
+// isShownRelationSQL returns the condition that agents see a relation: a table, a sequence or an index.
 func isShownRelationSQL(oid string) string {
 	return `(` + isListedSQL(oid) + ` OR ` + isSystemRelationOID(oid) + `) IS TRUE`
 }
 
-// isShownTableSQL tells whether a relation shows that is no index.
+// isShownTableSQL returns the condition that agents see a relation that is no index.
 func isShownTableSQL(oid string) string {
 	return `(` + isListedTableSQL(oid) + ` OR ` + isSystemRelationOID(oid) + `) IS TRUE`
 }
 
-// isShownConstraintSQL tells whether a row of pg_constraint shows: keys, foreign keys and NOT NULL of relations that
-// show, but for those of hidden columns. CHECKs are expressions, and so are exclusion constraints in part: neither
-// shows. A constraint is in the schema of its relation, and composite types have none.
+// isShownConstraintSQL returns the condition that agents see a row of pg_constraint: keys, foreign keys and NOT NULL of
+// relations that agents see, unless the constraint has hidden columns. Agents see no CHECK and no exclusion constraint,
+// since these contain expressions. The constraint's schema, which is that of its relation, tells whether the relation
+// is PostgreSQL's own. Composite types have no constraints.
 func isShownConstraintSQL(k string) string {
 	return k + `.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog."char"[]) AND (` +
 		isListedTableSQL(k+".conrelid") + ` OR ` + k + `.conrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid AND ` +
@@ -81,8 +85,8 @@ func isShownConstraintSQL(k string) string {
   AND ` + k + `.oid NOT IN (SELECT h.oid FROM pgconsent.hidden_constraints() AS h (oid))`
 }
 
-// isShownTypeSQL tells whether a row of pg_type shows: all but the row types of relations that do not show, and arrays
-// of these.
+// isShownTypeSQL returns the condition that agents see a row of pg_type. They see all types except the row types of
+// relations that they do not see, and arrays of these.
 func isShownTypeSQL(t string) string {
 	return t + `.typnamespace NOT IN ` + ownSchemas + `
   AND (` + t + `.typrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` + isShownTableSQL(t+".typrelid") + `)
@@ -91,13 +95,14 @@ func isShownTypeSQL(t string) string {
     AND NOT ` + isShownTableSQL("y.typrelid") + `))`
 }
 
-// isShownTypeOID tells it of a type by its OID.
+// isShownTypeOID returns the condition of isShownTypeSQL for the OID of a type.
 func isShownTypeOID(oid string) string {
 	return `EXISTS (SELECT 1 FROM pg_catalog.pg_type AS y WHERE y.oid OPERATOR(pg_catalog.=) ` + oid + `
   AND ` + isShownTypeSQL("y") + `) IS TRUE`
 }
 
-// isShownDependentSQL tells whether one side of a row of pg_depend is a relation, a column or a constraint that shows.
+// isShownDependentSQL returns the condition that one side of a row of pg_depend is a relation, a column or a constraint
+// that agents see.
 func isShownDependentSQL(class, object, column string) string {
 	return "(" + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND " +
 		isShownRelationSQL(object) + " AND (" + object + ", " + column + ")" + notHiddenColumns +
@@ -106,7 +111,7 @@ func isShownDependentSQL(class, object, column string) string {
 		isShownConstraintSQL("k") + ") IS TRUE)"
 }
 
-// IsOwnSchema tells whether a schema is one of pgconsent's own, which agents do not see.
+// IsOwnSchema tells whether a schema is one of pgconsent's own schemas, which agents do not see.
 func IsOwnSchema(name string) bool {
 	return name == "pgconsent" || name == "pgconsent_signed" || name == "pgconsent_catalog" || name == "pgconsent_rows"
 }
@@ -114,10 +119,10 @@ func IsOwnSchema(name string) bool {
 func pgCatalog(relation string) Name  { return Name{"pg_catalog", relation} }
 func infoSchema(relation string) Name { return Name{"information_schema", relation} }
 
-// allShadows are all shadows. Agents may not read a catalog that is not listed here.
+// allShadows are all shadows. Agents may read no catalog that is not listed here.
 var allShadows = slices.Concat(filteredShadows, informationShadows, unfilteredShadows(
-	// Catalogs that contain names and properties of types, operators and languages. They are the same in every database,
-	// apart from extensions.
+	// These catalogs contain names and properties of types, operators and languages. Apart from extensions, they are the
+	// same in every database.
 	"pg_aggregate", "pg_am", "pg_amop", "pg_amproc", "pg_cast", "pg_collation", "pg_conversion", "pg_language",
 	"pg_opclass", "pg_operator", "pg_opfamily", "pg_tablespace", "pg_timezone_abbrevs", "pg_timezone_names",
 	"pg_transform", "pg_ts_config", "pg_ts_config_map", "pg_ts_dict", "pg_ts_parser", "pg_ts_template",
@@ -138,7 +143,7 @@ var allShadows = slices.Concat(filteredShadows, informationShadows, unfilteredSh
 	"view_column_usage", "view_routine_usage", "view_table_usage",
 ))
 
-// filteredShadows are shadows of the catalogs of which a part shows.
+// filteredShadows are the shadows of catalogs of which agents see a part.
 var filteredShadows = []Shadow{
 	{
 		Source: pgCatalog("pg_class"), Where: "(" + isSystemRelationSQL("t") + " OR " + isListedSQL("t.oid") + ") IS TRUE",
@@ -147,7 +152,8 @@ var filteredShadows = []Shadow{
 			"relisshared", "relpersistence", "relkind", "relnatts", "relhassubclass", "relispopulated", "relreplident",
 			"relispartition", "reloptions",
 		},
-		// Estimates and files tell about hidden rows; flags must agree with the catalogs that are empty here.
+		// Estimates and files tell about hidden rows, so they are replaced. Flags are replaced to agree with the catalogs
+		// that are empty for agents.
 		ReplacedColumns: map[string]string{
 			"relfilenode": "0::pg_catalog.oid", "relpages": "0::pg_catalog.int4", "reltuples": "(-1)::pg_catalog.float4",
 			"relallvisible": "0::pg_catalog.int4", "reltoastrelid": "0::pg_catalog.oid", "relchecks": "0::pg_catalog.int2",
@@ -225,7 +231,7 @@ var filteredShadows = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_depend"),
-		// Rows about constraints, whose keys and indexes drivers look for here.
+		// Only rows about constraints show; drivers read here which keys and indexes belong together.
 		Where: isShownDependentSQL("t.classid", "t.objid", "t.objsubid") + " AND " +
 			isShownDependentSQL("t.refclassid", "t.refobjid", "t.refobjsubid"),
 	},
@@ -286,7 +292,7 @@ var filteredShadows = []Shadow{
 		KeptColumns: []string{"seqrelid", "seqtypid", "seqstart", "seqincrement", "seqmax", "seqmin", "seqcache", "seqcycle"},
 	},
 	{
-		// The last value counts rows that agents do not see.
+		// The last value is NULL, since it also counts rows that agents do not see.
 		Source: pgCatalog("pg_sequences"),
 		Query: `SELECT n.nspname AS schemaname, c.relname AS sequencename, pg_catalog.pg_get_userbyid(c.relowner) AS sequenceowner,
   s.seqtypid::pg_catalog.regtype AS data_type, s.seqstart AS start_value, s.seqmin AS min_value, s.seqmax AS max_value,
@@ -305,20 +311,21 @@ WHERE ` + isShownRelationSQL("i.oid"),
 	},
 }
 
-// relationsOfKind returns a FROM clause of the relations c of a kind that agents see, and their schemas n.
+// relationsOfKind returns a FROM clause with the relations of a kind that agents see, as c, and their schemas, as n.
 func relationsOfKind(kind string) string {
 	return `
 FROM pgconsent_catalog.pg_class AS c JOIN pgconsent_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 WHERE c.relkind OPERATOR(pg_catalog.=) '` + kind + `'::pg_catalog."char"`
 }
 
-// shownSequencesFrom is a FROM clause of the sequences c that agents see, their fixed properties s, and their schemas
-// n.
+// shownSequencesFrom is a FROM clause with the sequences that agents see, as c, their fixed properties, as s, and their
+// schemas, as n.
 const shownSequencesFrom = `
 FROM pgconsent_catalog.pg_sequence AS s JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) s.seqrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace`
 
-// maskedAttributeSQL is an attribute of a masked column, whose type may be another: that of the view's column.
+// maskedAttributeSQL returns the SQL of an attribute in pg_attribute that describes a column's type. For a masked
+// column, the result describes the column of the view that agents read, whose type may differ.
 func maskedAttributeSQL(attribute string) string {
 	return "CASE WHEN " + isMaskedColumn + " THEN COALESCE((SELECT m." + attribute + ` FROM pgconsent.masked_types() AS m
     WHERE m.attrelid OPERATOR(pg_catalog.=) t.attrelid AND m.attnum OPERATOR(pg_catalog.=) t.attnum), t.` + attribute +
@@ -341,17 +348,17 @@ func emptyShadows(qualify func(string) Name, relations ...string) []Shadow {
 	return out
 }
 
-// isShownSettingSQL returns the condition that agents may see a setting with this name. A name with a dot belongs to an
-// extension or application; the sealed session has such a setting, and some are set for statements that get a hardened
-// plan.
+// isShownSettingSQL returns the condition that agents may see a setting with this name. Names with a dot are left out:
+// they belong to extensions or applications, and pgconsent passes the signed identity of a session in such a setting.
+// Also left out are settings that the proxy changes for statements with a hardened plan.
 func isShownSettingSQL(name string) string {
 	return "pg_catalog.strpos(" + name + ", '.') OPERATOR(pg_catalog.=) 0 AND pg_catalog.lower(" + name +
 		` COLLATE pg_catalog."C") OPERATOR(pg_catalog.<>) ALL (ARRAY['cpu_operator_cost', 'enable_bitmapscan', 'plan_cache_mode'])`
 }
 
-// isPlainDefaultSQL returns the condition that the text of a default is a number, one word, the time or a random
-// number. Object mappers send such defaults themselves, so they have to know them. Other defaults are expressions, or
-// text that may quote somebody.
+// isPlainDefaultSQL returns the condition that the text of a default is a number, a single word, the time or a random
+// number. Object mappers send such defaults themselves, so agents must see them. Other defaults are expressions, or
+// text that may quote a person.
 func isPlainDefaultSQL(text string) string {
 	const (
 		value = `(\'[A-Za-z0-9_.:{}+-]{0,40}\'|\'\[\]\'|-?[0-9]+(\.[0-9]+)?|\([0-9.-]+\)|true|false|NULL|ARRAY\[\])`

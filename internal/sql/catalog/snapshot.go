@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// Spec is the content of a snapshot, as it is read from a server or written in a test.
+// Spec is the content of a snapshot, read from a server or written in a test.
 type Spec struct {
 	Database      string
 	ServerVersion int      // the server's version, as in server_version_num: 150018
-	SearchPath    []string // the pinned search path without pg_catalog, which is always first
+	SearchPath    []string // the fixed search path without pg_catalog, which is always searched first
 
-	// all relations but indexes and TOAST tables, including those of pg_catalog and information_schema
+	// all relations except indexes and TOAST tables, including those of pg_catalog and information_schema
 	Relations []*Relation
-	Indexes   []*NamedIndex // all indexes but those of TOAST tables
+	Indexes   []*NamedIndex // all indexes except those of TOAST tables
 	Functions []*Function   // the functions outside pg_catalog and information_schema
 	Types     []*Type       // all types, including those of pg_catalog
 	Operators []*Operator   // the operators outside pg_catalog
 	Casts     []*Cast       // the casts by functions outside pg_catalog
 
-	Collations map[uint32][]string // the collations of types outside pg_catalog, by OID: see [Snapshot.Collations]
+	// the collations of values of types outside pg_catalog, by OID: see [Snapshot.Collations]
+	Collations map[uint32][]string
 
 	CatalogFunctions    map[string]bool // the names of functions in pg_catalog
 	CatalogOperators    map[string]bool // the names of operators in pg_catalog
@@ -46,10 +47,10 @@ type Snapshot struct {
 	functionsByOID  map[uint32]*Function
 	castsTo         map[uint32][]*Cast
 	referringTables map[Name][]*Relation
-	nativeTypes     map[uint32]bool // the types for which PostgreSQL runs no code of the owner
+	nativeTypes     map[uint32]bool // the types for which PostgreSQL itself calls no functions of other roles
 }
 
-// NewSnapshot returns a snapshot with the content spec, which the caller must not change any more.
+// NewSnapshot returns a snapshot with the content spec, which the caller must not change afterwards.
 func NewSnapshot(spec Spec) *Snapshot {
 	snap := &Snapshot{
 		spec:      spec,
@@ -97,9 +98,9 @@ func NewSnapshot(spec Spec) *Snapshot {
 	return snap
 }
 
-// WithoutColumns returns the snapshot without some columns of tables, by the tables' OIDs; indexes and foreign keys may
-// still name them. A table keeps its columns, and is among those returned, where one of these decides with others how
-// rows may be written. The snapshot is s where there is nothing to leave out.
+// WithoutColumns returns the snapshot without the named columns, which are given by the OIDs of their tables. Indexes
+// and foreign keys may still name them. A table keeps all its columns if isColumnOfSharedObject holds for one of the
+// named columns; stillUsed lists such tables. If no column is removed, the result is s itself.
 func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (smaller *Snapshot, stillUsed []Name) {
 	spec, isChanged := s.spec, false
 	spec.Relations = slices.Clone(s.spec.Relations)
@@ -130,8 +131,9 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (smaller *Snapsho
 	return NewSnapshot(spec), stillUsed
 }
 
-// isColumnOfSharedObject tells whether a column is generated, or a key, check, partition or computation depends on it
-// together with other columns, or on a value that rows get when none is given.
+// isColumnOfSharedObject tells whether a column affects how rows can be written even if no statement names it. It does
+// if it is generated. It also does if a key, check, partition key or computation depends on it together with other
+// columns, or on its default.
 func (r *Relation) isColumnOfSharedObject(name string) bool {
 	column := r.Column(name)
 	hasColumn := func(columns []string) bool { return slices.Contains(columns, name) }
@@ -184,7 +186,7 @@ func sortedByName[T any](in []T, key func(T) (Name, uint32)) []T {
 	return out
 }
 
-// Version returns a hash of the content: two snapshots with the same version answer every question alike.
+// Version returns a hash of the content: snapshots with the same version are equal.
 func (s *Snapshot) Version() string { return s.version }
 
 // Database returns the name of the database on the server.
@@ -193,7 +195,7 @@ func (s *Snapshot) Database() string { return s.spec.Database }
 // ServerVersion returns the server's version, as in server_version_num.
 func (s *Snapshot) ServerVersion() int { return s.spec.ServerVersion }
 
-// SearchPath returns the pinned path without pg_catalog, which is first.
+// SearchPath returns the fixed search path without pg_catalog, which is always searched first.
 func (s *Snapshot) SearchPath() []string { return slices.Clone(s.spec.SearchPath) }
 
 // Relation returns the relation with exactly this name.
@@ -220,8 +222,8 @@ func (s *Snapshot) Operators() []*Operator {
 	return sortedByName(s.spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
 }
 
-// ResolveRelation returns the relation that a reference means: in the given schema, or without a schema in pg_catalog
-// and then along the pinned search path.
+// ResolveRelation returns the relation that a reference means. Without a schema, the name is searched for in pg_catalog
+// and then along the fixed search path.
 func (s *Snapshot) ResolveRelation(schema, name string) (Name, bool) {
 	for _, candidate := range s.schemasToSearch(schema) {
 		n := Name{candidate, name}
@@ -273,8 +275,8 @@ func (s *Snapshot) TypesNamed(schema, name string) []*Type {
 	return out
 }
 
-// Collations returns the collations, other than the database's own, that values of a type have: that of a domain, and
-// those of the parts of an array, a domain, a range or a row.
+// Collations returns the collations that values of a type have, apart from the database's default: the collation of a
+// domain, and those of the elements, bounds or fields of an array, a domain, a range or a row.
 func (s *Snapshot) Collations(oid uint32) []string { return s.spec.Collations[oid] }
 
 // TypeByOID returns the type with this OID, or nil.

@@ -1,8 +1,8 @@
 package catalog
 
-// FunctionUse is a relation that a function of the application uses: it returns or takes rows of it, or names it in its
-// body. A body that PostgreSQL stores parsed says which relations it uses. In a body that is a text, they are the names
-// that follow FROM, JOIN, INTO and UPDATE, if only one relation has the name.
+// FunctionUse is a relation that a function of the application uses: the function returns or takes its rows, or its
+// body names it. For a body that PostgreSQL stores parsed, the catalogs record the relations. In a body that is stored
+// as text, they are the names after FROM, JOIN, INTO and UPDATE, if only one relation has the name.
 type FunctionUse struct {
 	Function  Name
 	Relation  Name

@@ -2,9 +2,9 @@ package sqlstate
 
 import "errors"
 
-// LoginFailedError returns the error for a failed connection of pgconsent, as role, to the database server. The code is
-// 53300 if the server has no room for a further connection, which ends as soon as another client leaves, and otherwise
-// 08006. The message says nothing of the cause, which is for the log.
+// LoginFailedError returns the error that a client gets if pgconsent cannot connect to the database server as role. The
+// code is 53300 if the server has no free connection slot, which may change soon, and otherwise 08006. The message does
+// not tell the cause, which is only logged.
 func LoginFailedError(role string, cause error) *Error {
 	var serverError interface{ SQLState() string }
 	if errors.As(cause, &serverError) && Code(serverError.SQLState()) == TooManyConnections {

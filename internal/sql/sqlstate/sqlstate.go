@@ -1,8 +1,8 @@
-// Package sqlstate is the one error type of pgconsent and every SQLSTATE it sends.
+// Package sqlstate has the one error type of pgconsent, and every SQLSTATE that it sends.
 //
-// An error is made where the fact is known, with what to do about it in the hint, and rendered once for each protocol: as an
-// ErrorResponse by proxy, as problem JSON or a tool error by HTTP and MCP. A message names constructs, tables
-// and rules; it never holds a row value, a parameter or a secret (invariants I9 and I10 in
+// An error is made where its cause is known, with a hint that says what to do. Each protocol sends it in its own form:
+// proxy as an ErrorResponse, HTTP as problem JSON, and MCP as a tool error. A message names constructs, tables and
+// rules. It never contains a row value, a parameter or a secret (invariants I9 and I10 in
 // docs/explanation/invariants.md).
 package sqlstate
 
@@ -14,8 +14,7 @@ import (
 // Code is a five-character SQLSTATE of [0-9A-Z].
 type Code string
 
-// The SQLSTATEs of pgconsent's own errors. An error of the server that reaches the client keeps the SQLSTATE of the
-// server.
+// The SQLSTATEs of pgconsent's own errors. Errors of the server reach the client with the server's SQLSTATE.
 const (
 	SuccessfulCompletion         Code = "00000"
 	FeatureNotSupported          Code = "0A000"
@@ -54,7 +53,7 @@ const (
 	TransactionTimeout           Code = "25P04"
 	ConfigFileError              Code = "F0000"
 
-	// The class PC is for consent. The number is the status that HTTP returns.
+	// SQLSTATEs of class PC are about consent. Their numbers are the status codes that HTTP returns.
 	ConsentNotFound   Code = "PC404"
 	ConsentConflict   Code = "PC409"
 	ConsentExpired    Code = "PC410"
@@ -63,34 +62,36 @@ const (
 	ConsentClock      Code = "PC503"
 )
 
-// Reason is the class of a refusal, one of a fixed set. Metrics have it as a label, and audit records as a word.
+// Reason is the class of a refusal, one of a fixed set. It is a label of metrics and a member of audit records.
 type Reason string
 
 // All reasons for a refusal.
 const (
-	ReasonNone        Reason = ""            // there was no refusal
-	ReasonSyntax      Reason = "syntax"      // the parser does not know the syntax of the text
-	ReasonBounds      Reason = "bounds"      // the text is too long or too deeply nested, has a NUL, or is not UTF-8
+	ReasonNone   Reason = ""       // there was no refusal
+	ReasonSyntax Reason = "syntax" // the parser does not accept the syntax of the statement
+	// the statement is too long or too deeply nested, contains NUL, or is not UTF-8
+	ReasonBounds      Reason = "bounds"
 	ReasonStatement   Reason = "statement"   // agents may not send a statement of this kind
 	ReasonConstruct   Reason = "construct"   // agents may not use a node, clause or option
 	ReasonRelation    Reason = "relation"    // the policy does not list a relation, or agents may not read it
 	ReasonColumn      Reason = "column"      // agents may not use a system column, or a column is hidden
-	ReasonFunction    Reason = "function"    // a function, operator or type is not on the list
-	ReasonSetting     Reason = "setting"     // a setting is not on the list, or is pinned
+	ReasonFunction    Reason = "function"    // a function, operator or type is not on the list of what agents may use
+	ReasonSetting     Reason = "setting"     // a setting is not on the list of what agents may set, or is fixed
 	ReasonTransaction Reason = "transaction" // agents may not use an isolation level or transaction option
-	ReasonProof       Reason = "proof"       // the edited text did not parse into the intended tree
+	ReasonProof       Reason = "proof"       // the rewritten text did not parse into the intended tree
 	ReasonContract    Reason = "contract"    // a contract of the policy does not allow the statement in this session
 	ReasonStale       Reason = "stale"       // the policy or the catalog has changed since a statement was prepared
-	ReasonLimit       Reason = "limit"       // a rate or a size that the policy permits is used up
+	ReasonLimit       Reason = "limit"       // the statement exceeds a rate or a size that the policy permits
 	ReasonAudit       Reason = "audit"       // the audit record could not be written
 	ReasonProtocol    Reason = "protocol"    // agents may not send a protocol message
-	ReasonIdentity    Reason = "identity"    // a credential is missing or wrong, or there is no seal
-	ReasonUpstream    Reason = "upstream"    // the server failed or cannot be reached
-	ReasonConsent     Reason = "consent"     // a change of consent cannot be made
-	ReasonInternal    Reason = "internal"    // anything else
+	// a credential is missing or wrong, or the session has no signed identity (seal)
+	ReasonIdentity Reason = "identity"
+	ReasonUpstream Reason = "upstream" // the server failed or cannot be reached
+	ReasonConsent  Reason = "consent"  // a change of consent cannot be made
+	ReasonInternal Reason = "internal" // anything else
 )
 
-// Error is an error as a client gets it. The zero value is not usable; make one with [New].
+// Error is an error in the form in which clients get it. The zero value is not usable; make errors with [New].
 type Error struct {
 	Code     Code
 	Message  string
@@ -101,7 +102,7 @@ type Error struct {
 	Cause    error  // the cause, which is for the log and never sent to a client
 }
 
-// New returns an error. Its message is for people who have not read the code.
+// New returns an error. The message must be clear to people who do not know the code.
 func New(code Code, reason Reason, format string, args ...any) *Error {
 	return &Error{Code: code, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

@@ -1,13 +1,15 @@
 package sqltext
 
-// The parser copies the source of SET (a, b, …) = source for each column: parsing a text of 4 KB has taken 11 seconds.
-// copiedTokens computes from the tokens how much the parser would copy, so that a text is refused before it is parsed.
+// The parser copies the source of SET (a, b, …) = source for each column. For a text of 4 KB this has taken 11 seconds.
+// copiedTokens computes from the tokens how much the parser would copy, so that such a text is refused before it is
+// parsed.
 
-// maxCopiedTokens bounds the copied tokens. It is enough for a hundred columns from a row of 250 values.
+// maxCopiedTokens is the largest permitted number of copied tokens. It is enough for SET of a hundred columns from a
+// row of 250 values.
 const maxCopiedTokens = 50_000
 
-// copiedTokens returns an upper bound of the tokens in all copies. A comparison of rows that follows a comma outside of
-// SET is counted as well, because its tokens look the same.
+// copiedTokens returns an upper bound of the number of tokens in all copies. It also counts a comparison of rows after
+// a comma outside of SET, because its tokens are the same.
 func copiedTokens(tokens []Token) int {
 	// for each token that opens a parenthesis or bracket, the number of the token that closes it
 	closing := make([]int, len(tokens))
@@ -49,7 +51,7 @@ func copiedTokens(tokens []Token) int {
 	return total
 }
 
-// endsAssignedSource tells whether a token cannot be part of the source of an assignment.
+// endsAssignedSource tells whether a token ends the source of an assignment, since it cannot be part of one.
 func endsAssignedSource(kind TokenKind) bool {
 	switch kind {
 	case Comma, Semicolon, CloseParen, CloseBracket, kwWhere, kwReturning:

@@ -2,7 +2,8 @@ package sqltext
 
 import pg_query "github.com/pganalyze/pg_query_go/v5"
 
-// The tree's types, so that the parser is imported here and nowhere else. A message M in a Node is wrapped in a Node_M.
+// These are the types of the parser's tree, so that other packages need not import the parser. A message M in a Node is
+// wrapped in a Node_M.
 type (
 	Node                      = pg_query.Node
 	ParseResult               = pg_query.ParseResult
@@ -102,7 +103,7 @@ type (
 	XmlSerialize              = pg_query.XmlSerialize
 )
 
-// The wrappers of a Node.
+// The wrapper types of messages in a Node.
 type (
 	Node_A_ArrayExpr               = pg_query.Node_AArrayExpr
 	Node_A_Const                   = pg_query.Node_AConst
@@ -194,7 +195,7 @@ type (
 	Node_XmlSerialize              = pg_query.Node_XmlSerialize
 )
 
-// The wrappers of a constant.
+// The wrapper types of constants.
 type (
 	A_Const_Ival    = pg_query.A_Const_Ival
 	A_Const_Fval    = pg_query.A_Const_Fval
@@ -203,7 +204,7 @@ type (
 	A_Const_Bsval   = pg_query.A_Const_Bsval
 )
 
-// The enumerations that decide something.
+// The constants of enumerations on which decisions depend.
 const (
 	SETOP_NONE                   = pg_query.SetOperation_SETOP_NONE
 	SETOP_UNION                  = pg_query.SetOperation_SETOP_UNION

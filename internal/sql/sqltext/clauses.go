@@ -7,18 +7,19 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is a stretch of a text, in bytes.
+// Span is a part of a text, from the byte Start up to the byte End.
 type Span struct{ Start, End int32 }
 
 // Clauses are the places of FROM and WHERE in a text.
 type Clauses struct {
-	From            Span   // the items behind FROM
-	WhereConditions []Span // the conditions of WHERE that AND joins, in their order
-	WhereEnd        int32  // the end of the WHERE
+	From            Span   // the items after FROM
+	WhereConditions []Span // the conditions of WHERE that AND joins, in the order of the text
+	WhereEnd        int32  // the end of the WHERE clause
 }
 
-// Clauses finds FROM and WHERE in a text that is one SELECT without WITH and set operations; false if it has not both.
-// It goes by words and parentheses alone, so an edit at these places has to be proved (see [ProveSameTree]).
+// Clauses finds FROM and WHERE in a text that is a single SELECT without WITH and set operations. The second result is
+// false if one of the clauses is missing. The search uses only words and parentheses, so the caller must check edits at
+// these places with [ProveSameTree].
 func (s *Source) Clauses() (Clauses, bool) {
 	var out Clauses
 	from, where, depth := -1, -1, 0
@@ -45,8 +46,9 @@ func (s *Source) Clauses() (Clauses, bool) {
 	return out, s.findClauses(&out, from, where, len(s.Tokens))
 }
 
-// WhereConditions finds the conditions that AND joins in the WHERE of a query, which may be a sub-select. where is the
-// tree of the WHERE. As with [Source.Clauses], an edit at these places has to be proved.
+// WhereConditions finds the conditions that AND joins in the WHERE of a query, which may be a subquery. where is the
+// tree of the WHERE condition. As for [Source.Clauses], the caller must check edits at these places with
+// [ProveSameTree].
 func (s *Source) WhereConditions(where *Node) ([]Span, bool) {
 	first := s.TokenAt(firstLocation(where))
 	for first >= 0 && (s.Tokens[first].Kind != kwWhere || s.isLabel(first)) {
@@ -105,9 +107,9 @@ func (s *Source) findClauses(out *Clauses, from, where, end int) bool {
 }
 
 // conjunctSpans returns the conditions that AND joins between the tokens first and end. Parentheses around several
-// conditions are removed.
+// conditions are not part of the results.
 func (s *Source) conjunctSpans(first, end int) []Span {
-	var ends []int // the tokens AND, and the end
+	var ends []int // the indexes of the tokens AND, and the end
 	depth, openCases, openBetweens := 0, 0, 0
 	for i := first; i < end; i++ {
 		switch s.Tokens[i].Kind {

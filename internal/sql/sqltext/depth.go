@@ -1,23 +1,24 @@
 package sqltext
 
-// The parser's output functions recurse once per level of the tree, in C, without a guard. So 24,000 operators end the
-// process. maxTreeDepth bounds that depth from the tokens alone, before anything recurses.
+// The parser's output functions, written in C, call themselves for each level of the tree, without a depth limit. So a
+// text with 24,000 operators crashes the process. maxTreeDepth bounds the depth of the tree from the tokens alone,
+// before the parser runs.
 //
-// Nesting is counted, lists are not. Each parenthesis, bracket or CASE is a level. Inside it, every operator and
-// keyword since the last separator may nest once. A chain such as 1+1+1 is a tree as deep as it is long, and a level
-// that was closed before it lies below it. A separator begins a new stretch: a comma, AND and OR (flat lists in the
-// tree; but not the AND of BETWEEN, behind which NOT can nest), WHEN, THEN and ELSE of a CASE. UNION, EXCEPT, INTERSECT
-// and JOIN begin one too. Each of these also adds a level to all that follows in the same parentheses, because they
-// nest to the left.
+// Nested constructs are counted, and lists are not. Each parenthesis, bracket or CASE opens a level. Inside a level,
+// every operator and keyword since the last separator may add one to the depth. A chain such as 1+1+1 makes a tree as
+// deep as the chain is long, with any closed level below it. A separator starts the count anew. Separators are commas,
+// WHEN, THEN and ELSE of a CASE, and AND and OR, which are flat lists in the tree. The AND of BETWEEN is none, since
+// NOT can nest after it. UNION, EXCEPT, INTERSECT and JOIN also start the count anew. But each of them adds a level to
+// everything after it in the same parentheses, because they nest to the left.
 
 // nestingLevel is one open parenthesis, bracket or CASE, or the statement itself.
 type nestingLevel struct {
 	isCase            bool
-	leftNestedClauses int // set operations and joins: nest for the whole level
+	leftNestedClauses int // set operations and joins, each of which adds a level to the rest
 	currentDepth      int // operators and keywords since the last separator
-	childDepth        int // the deepest closed level in this stretch
-	maxDepth          int // the deepest stretch so far
-	openBetweens      int // BETWEEN without its AND
+	childDepth        int // the largest depth of a closed level since the last separator
+	maxDepth          int // the largest depth between two separators so far
+	openBetweens      int // number of BETWEEN whose AND has not come yet
 }
 
 func (l *nestingLevel) startStretch() {
@@ -30,7 +31,7 @@ func (l *nestingLevel) depth() int {
 	return l.maxDepth + l.leftNestedClauses
 }
 
-// selectWeight is how many levels a SELECT counts as: a subquery adds several levels to the tree.
+// selectWeight is the number of levels that a SELECT counts as, since a subquery adds several levels to the tree.
 const selectWeight = 3
 
 // maxTreeDepth returns an upper bound of the depth of the tree, in expression nodes.
@@ -47,7 +48,7 @@ func maxTreeDepth(tokens []Token) int {
 	for i, t := range tokens {
 		top := &levels[len(levels)-1]
 		kind := t.Kind
-		// A keyword after a dot or AS is a label: it separates nothing.
+		// A keyword after a dot or AS is a label, and no separator.
 		if t.Keyword != 0 && (previous.Kind == Dot || previous.Kind == kwAs) && kind != kwSelect {
 			kind = Ident
 		}
@@ -57,7 +58,8 @@ func maxTreeDepth(tokens []Token) int {
 		case kwCase:
 			levels = append(levels, nestingLevel{isCase: true})
 		case CloseParen, CloseBracket:
-			for top.isCase && len(levels) > 1 { // an unclosed CASE is a syntax error; count it all the same
+			// a CASE without END is a syntax error, but its depth counts, since the parser reads it first
+			for top.isCase && len(levels) > 1 {
 				closeLevel()
 				top = &levels[len(levels)-1]
 			}
@@ -111,7 +113,7 @@ func maxTreeDepth(tokens []Token) int {
 		case kwSelect:
 			top.currentDepth += selectWeight
 		case Ident, unicodeIdent, Dot, floatConst, Sconst, unicodeStringConst, bitConst, hexConst, integerConst, paramToken:
-			// names and constants nest nothing
+			// names and constants add no depth
 		default:
 			top.currentDepth++
 		}
@@ -123,7 +125,7 @@ func maxTreeDepth(tokens []Token) int {
 	return max(result, levels[0].depth())
 }
 
-// isJoinClause tells whether a JOIN after this token is the clause and not a function of that name.
+// isJoinClause tells whether a JOIN keyword after this token is part of a join, and not the name of a function.
 func isJoinClause(previous Token) bool {
 	switch previous.Kind {
 	case Ident, unicodeIdent, CloseParen, kwInner, kwLeft, kwRight, kwFull, kwOuter, kwCross, kwNatural:

@@ -2,14 +2,14 @@ package sqltext
 
 import "google.golang.org/protobuf/proto"
 
-// PostgreSQL makes of x BETWEEN a AND b, and of x IN (a, b), comparisons of which each has a copy of x
-// (transformAExprBetween and transformAExprIn of its parse_expr.c). x may hold another of them: A text of 1 KB has
-// taken the server's memory at half a gigabyte a second, and no timeout stops that.
+// PostgreSQL converts x BETWEEN a AND b, and x IN (a, b), to several comparisons, each with a copy of x
+// (transformAExprBetween and transformAExprIn, parse_expr.c). If x contains further BETWEEN or IN, the copies multiply.
+// For a text of 1 KB, the server has allocated half a gigabyte a second, and no timeout stops it.
 
-// maxExpandedNodes is how many nodes a tree may have, with each copy counted.
+// maxExpandedNodes is the largest number of nodes that a tree may have when each copy is counted.
 const maxExpandedNodes = 2_000_000
 
-// mayNestCopies tells whether IN or BETWEEN occurs twice in a text, so that one may be inside the other.
+// mayNestCopies tells whether a text contains IN or BETWEEN at least twice, so that one may be inside the other.
 func (s *Source) mayNestCopies() bool {
 	n := 0
 	for _, t := range s.Tokens {
@@ -20,13 +20,13 @@ func (s *Source) mayNestCopies() bool {
 	return n > 1
 }
 
-// expandedNodes estimates how many nodes PostgreSQL makes of a tree.
+// expandedNodes estimates how many nodes PostgreSQL makes from a tree, copies included.
 func expandedNodes(m proto.Message) float64 {
 	copies := 1.0
 	if x, ok := m.(*A_Expr); ok {
 		switch x.Kind {
 		case AEXPR_IN:
-			for _, item := range x.Rexpr.GetList().GetItems() { // constants become one array
+			for _, item := range x.Rexpr.GetList().GetItems() { // PostgreSQL makes one array of all constants
 				if item.GetAConst() == nil && item.GetParamRef() == nil {
 					copies++
 				}
@@ -39,7 +39,7 @@ func expandedNodes(m proto.Message) float64 {
 	}
 	total := 1.0
 	EachMessage(m, func(field string, child proto.Message) {
-		if field == "lexpr" || copies == 4 { // the symmetric form copies its bounds as well
+		if field == "lexpr" || copies == 4 { // BETWEEN SYMMETRIC copies its bounds as well
 			total += copies * expandedNodes(child)
 		} else {
 			total += expandedNodes(child)

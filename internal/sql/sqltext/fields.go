@@ -8,27 +8,28 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// messageFields are the fields of a kind of message, as its Go struct has them. Reading a message by them takes a tenth
-// of the time that protobuf's own reflection takes. A field of any type that is not known here panics at the first
-// message of the kind: no part of a tree is passed over.
+// messageFields lists the fields of a kind of protobuf message, found in its Go struct. Reading messages by these
+// fields takes a tenth of the time of protobuf's own reflection. A field of an unknown type panics at the first message
+// of its kind, so that no part of a tree is left out.
 type messageFields struct {
-	kind     string // the parser's name: "RangeVar"
+	kind     string // the parser's name of the kind, such as "RangeVar"
 	messages []messageField
 
-	// the indexes of all other fields but these: of values, and of lists of values
+	// the indexes of the other fields: those with a value, and those with a list of values
 	scalars, scalarLists []int
 }
 
-// messageField is a field that holds messages.
+// messageField is a field that holds other messages.
 type messageField struct {
-	index  int
-	name   string // as in the grammar's .proto: "target_list"; "": the field in use is one of several
+	index int
+	// the name in the grammar's .proto file, such as "target_list"; "": the field holds one of several kinds of messages
+	name   string
 	isList bool
 }
 
 var fieldsByType sync.Map // a *messageFields for each struct type
 
-// messageFieldsOf returns the fields of a message's kind, and its struct.
+// messageFieldsOf returns the fields of a message's kind, and the message's struct value.
 func messageFieldsOf(m proto.Message) (*messageFields, reflect.Value) {
 	v := reflect.ValueOf(m).Elem()
 	t := v.Type()
@@ -56,7 +57,7 @@ func readFields(t reflect.Type) *messageFields {
 		case fieldType.Kind() == reflect.Slice && fieldType.Elem().Implements(messageType):
 			f.messages = append(f.messages, messageField{index: i, name: name, isList: true})
 		case fieldType.Kind() == reflect.Int32 && (name == "location" || name == "stmt_location" || name == "stmt_len"):
-			// The place and length of a node in the text have no meaning.
+			// The location and length of a node in the text do not matter.
 		case isScalar(fieldType):
 			f.scalars = append(f.scalars, i)
 		case fieldType.Kind() == reflect.Slice && isScalar(fieldType.Elem()):
@@ -76,7 +77,7 @@ func isScalar(t reflect.Type) bool {
 	return false
 }
 
-// protobufName is the name of a field in the .proto file.
+// protobufName returns the name that a struct field has in the .proto file.
 func protobufName(field reflect.StructField) string {
 	for part := range strings.SplitSeq(field.Tag.Get("protobuf"), ",") {
 		if name, ok := strings.CutPrefix(part, "name="); ok {
@@ -86,8 +87,8 @@ func protobufName(field reflect.StructField) string {
 	return ""
 }
 
-// oneofMessage returns the message in a field that holds one of several kinds, and its name; nil: there is none, or it
-// is no message.
+// oneofMessage returns the message in a field that holds one of several kinds, and its field name. The message is nil
+// if the field is empty, or holds no message.
 func oneofMessage(v reflect.Value) (string, proto.Message) {
 	if v.IsNil() {
 		return "", nil

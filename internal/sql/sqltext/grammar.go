@@ -1,6 +1,6 @@
 package sqltext
 
-// GrammarVersion is the major version of the PostgreSQL whose grammar reads statements.
+// GrammarVersion returns the major version of PostgreSQL whose grammar the parser has.
 func GrammarVersion() int {
 	tree, err := Parse("SELECT 1")
 	if err != nil {

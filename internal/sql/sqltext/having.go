@@ -1,8 +1,8 @@
 package sqltext
 
-// HavingClause finds the place of HAVING in a text that is one SELECT. from is a token behind FROM that is not within
-// parentheses. keyword is the token HAVING, or -1; end is where its condition ends, or where a HAVING could be
-// inserted.
+// HavingClause finds the place of HAVING in a text that is a single SELECT. from is a token after FROM, outside of
+// parentheses. keyword is the index of the token HAVING, or -1. end is the offset where its condition ends, or where a
+// HAVING could be inserted.
 func (s *Source) HavingClause(from int) (keyword int, end int32) {
 	keyword = -1
 	depth := 0
@@ -26,7 +26,7 @@ func (s *Source) HavingClause(from int) (keyword int, end int32) {
 	return keyword, end
 }
 
-// ClosingParen returns the token of the parenthesis that closes the one at i, or -1.
+// ClosingParen returns the index of the token that closes the parenthesis at index i, or -1.
 func (s *Source) ClosingParen(i int) int {
 	depth := 0
 	for ; i >= 0 && i < len(s.Tokens); i++ {

@@ -2,8 +2,8 @@ package sqltext
 
 import "strings"
 
-// Literal is a plain literal of a text: up to nine digits, or a string in single quotes that has neither quotes nor
-// backslashes in it. Start and End are byte offsets; those of a string are outside of its quotes.
+// Literal is a plain literal in a text: a number of up to nine digits, or a string in single quotes that contains
+// neither quotes nor backslashes. Start and End are byte offsets; a string includes its quotes.
 type Literal struct{ Start, End int }
 
 // IsString tells whether the literal of a text is a string.
@@ -18,15 +18,15 @@ func (l Literal) Value(text string) string {
 }
 
 const (
-	maxShapedText = 8 << 10 // bytes of a text that TextShape reads
+	maxShapedText = 8 << 10 // the largest number of bytes of a text that TextShape reads
 	maxLiterals   = 64
-	maxDigits     = 9 // an integer of so many digits is an int4
+	maxDigits     = 9 // PostgreSQL reads an integer of up to nine digits as int4
 )
 
-// TextShape finds the plain literals of a text, and returns the text with a sign in place of each. Two texts of one
-// shape differ in these literals only. It does not parse. What looks like a literal may be a part of a comment, or of a
-// name in quotes, so [Source.HasLiterals] must be asked of one text of the shape. It returns "" for a text without
-// plain literals, with other strings, or with parameters.
+// TextShape finds the plain literals of a text, and returns the shape: the text with a placeholder for each literal.
+// Two texts with the same shape differ only in these literals. TextShape does not parse, so an apparent literal may be
+// part of a comment or of a quoted name. The caller must ask [Source.HasLiterals] about one text of each shape. The
+// shape is "" for a text without plain literals, with other strings, or with parameters.
 func TextShape(text string) (shape string, literals []Literal) {
 	if len(text) > maxShapedText || strings.ContainsAny(text, "\x00$") {
 		return "", nil
@@ -78,8 +78,8 @@ func TextShape(text string) (shape string, literals []Literal) {
 	return string(append(out, text[copied:]...)), literals
 }
 
-// What may stand right before and behind a plain literal: no part of a longer token, and no prefix such as the E of a
-// string with escapes.
+// These are the characters that may stand directly before and after a plain literal. Others could make it part of a
+// longer token, or of a string with a prefix such as E.
 var (
 	mayPrecedeLiteral = byteSet(" \t\r\n(,=<>")
 	mayFollowLiteral  = byteSet(" \t\r\n),;")
@@ -92,8 +92,8 @@ func byteSet(bytes string) (set [256]bool) {
 	return set
 }
 
-// HasLiterals tells whether what [TextShape] took for literals of the text are its tokens. Then they are in each text
-// of the same shape: the lexer is in the same state where each of them begins.
+// HasLiterals tells whether the literals that [TextShape] found are tokens of the text. Then the same holds for each
+// text of the same shape, since the lexer is in the same state where each literal begins.
 func (s *Source) HasLiterals(literals []Literal) bool {
 	for _, l := range literals {
 		i := s.TokenAt(int32(l.Start))

@@ -1,14 +1,14 @@
 package sqltext
 
-// The scanner reads a run of operator characters to its end for each operator in it, and gives the rest back. With
-// 40,000 times + this has taken nine seconds, which nothing can interrupt. So the lengths of runs are bounded before it
-// is called. Comments begin and end with such characters, and are counted.
+// In a sequence of operator characters, the parser's scanner reads to the end of the sequence for each operator, and
+// goes back. With 40,000 characters + this has taken nine seconds, and nothing can interrupt it. So the lengths of such
+// sequences are bounded before the scanner is called. The characters that begin and end comments count as well.
 
-// maxRunCost limits operatorRunCost, which is about a second of work.
+// maxRunCost is the largest permitted operatorRunCost. It stands for about a second of work.
 const maxRunCost = 200_000_000
 
-// operatorRunCost returns the sum of the squares of the lengths of all runs of operator characters in a text (op_chars
-// in PostgreSQL's scan.l), those in literals included.
+// operatorRunCost returns the sum of the squares of the lengths of all sequences of operator characters in a text,
+// including those in literals. The characters are op_chars in PostgreSQL's scan.l.
 func operatorRunCost(text string) int {
 	total, run := 0, 0
 	for i := range len(text) {

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// RelationsOrderedBy returns the relations in FROM whose order may depend on one of the operators, or nil if the tree
-// has none. Subqueries in expressions without these operators are left out.
+// RelationsOrderedBy returns the relations in FROM whose rows may be sorted by one of the operators. The result is nil
+// if the tree has none of the operators. Subqueries in expressions without these operators are left out.
 func RelationsOrderedBy(m proto.Message, operators []string) map[*RangeVar]bool {
 	relations, hasRelation := relationsOrderedBy(m, operators, false)
 	if !hasRelation {
@@ -30,7 +30,7 @@ func relationsOrderedBy(m proto.Message, operators []string, inFrom bool) (relat
 	case *Node, *JoinExpr:
 		childInFrom = inFrom
 	case *String:
-		// A name that reads like an operator cannot be told from one here, and is taken for one.
+		// The tree does not tell a column from an operator of the same name, so any such string counts as the operator.
 		hasOperator = slices.Contains(operators, n.Sval)
 	}
 	_, isSelect := m.(*SelectStmt)

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Parse parses a text that Scan has accepted. Its error is 42601 with the parser's position.
+// Parse parses a text that Scan has accepted. Its error has SQLSTATE 42601 and the parser's position.
 func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 	if len(s.Text) > largeTextBytes {
 		largeTextSlot <- struct{}{}
@@ -22,7 +22,7 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 	tree, err := pg_query.Parse(text)
 	if err != nil {
 		refusal := parseError(err)
-		// Positions are in characters; blanks have replaced each byte of a comment.
+		// The parser counts positions in characters. In its text, a blank replaces each byte of some comments.
 		if refusal.Position > 0 && len(text) == len(s.Text) && text != s.Text {
 			refusal.Position = utf8.RuneCountInString(s.Text[:byteOffset(text, refusal.Position)]) + 1
 		}
@@ -36,7 +36,7 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 	return tree, nil
 }
 
-// unicodeLiteralEnd returns the end of a literal or name of U& that begins at start and ends before another offset.
+// unicodeLiteralEnd returns the end of a U& literal or name that begins at start and ends before the offset before.
 func unicodeLiteralEnd(text string, start, before int32) int32 {
 	open := start + int32(len("U&"))
 	for i := open + 1; i < before; i++ {
@@ -52,7 +52,7 @@ func unicodeLiteralEnd(text string, start, before int32) int32 {
 	return before
 }
 
-// byteOffset returns the byte offset of a character, counted from 1.
+// byteOffset returns the byte offset of the character at a position, counted from 1.
 func byteOffset(text string, position int) int {
 	for offset := range text {
 		if position--; position == 0 {
@@ -62,21 +62,21 @@ func byteOffset(text string, position int) int {
 	return len(text)
 }
 
-// lookaheadWords lists words that the parser's lexer joins with the word behind them. It also joins literals and names
-// of U& with a following UESCAPE.
+// lookaheadWords lists the words that the parser's lexer combines with the next word. The lexer also combines U&
+// literals and names with a UESCAPE after them.
 var lookaheadWords = map[string]string{
 	"not": "between in like ilike similar", "nulls": "first last", "with": "time ordinality", "without": "time",
 	"format": "json",
 }
 
-// parserText returns the text with some comments replaced by blanks, so that every offset stays the same. PostgreSQL
-// joins two words such as NULLS FIRST also across a comment; this parser does not.
+// parserText returns the text with some comments replaced by blanks, so that all offsets stay the same. PostgreSQL
+// combines two words such as NULLS FIRST also if a comment is between them, but this parser does not.
 func (s *Source) parserText() string {
 	var out []byte
 	for i := 0; i+1 < len(s.Tokens); i++ {
 		a, b := s.Tokens[i], s.Tokens[i+1]
 		mayHaveUescape := a.Kind == unicodeStringConst || a.Kind == unicodeIdent
-		if mayHaveUescape && a.End <= a.Start { // the scanner returns such a token for a literal that UESCAPE follows
+		if mayHaveUescape && a.End <= a.Start { // the scanner returns such a token for a literal before UESCAPE
 			a.End = unicodeLiteralEnd(s.Text, a.Start, b.Start)
 		}
 		if b.Start-a.End < 3 || !mayHaveUescape && a.End-a.Start > 7 || strings.TrimSpace(s.Text[a.End:b.Start]) == "" {
@@ -102,7 +102,7 @@ func (s *Source) parserText() string {
 	return string(out)
 }
 
-// WithoutLiterals returns the text without comments, and with a blank for each literal.
+// WithoutLiterals returns the text without comments, and with a blank in place of each literal.
 func (s *Source) WithoutLiterals() string {
 	var remaining strings.Builder
 	for _, t := range s.Tokens {
@@ -114,7 +114,8 @@ func (s *Source) WithoutLiterals() string {
 	return remaining.String()
 }
 
-// hideLiteral removes a literal from "syntax error at or near": messages are logged, and literals must not be.
+// hideLiteral removes the literal from a message "syntax error at or near …", since messages are logged and literals
+// must not be.
 func (s *Source) hideLiteral(e *sqlstate.Error) *sqlstate.Error {
 	before, _, hasToken := strings.Cut(e.Message, " at or near ")
 	if !hasToken {
@@ -141,11 +142,11 @@ func Parse(text string) (*ParseResult, *sqlstate.Error) {
 	return source.Parse()
 }
 
-// parseError turns an error of the parser into PostgreSQL's.
+// parseError converts an error of the parser to the error that PostgreSQL would send.
 func parseError(err error) *sqlstate.Error {
 	var e *parser.Error
 	if !errors.As(err, &e) {
-		// The tree could not be decoded: too deep, or a name that is no UTF-8 (U&'\D800', a truncated identifier).
+		// The tree could not be decoded: it is too deep, or a name in it is not UTF-8 (U&'\D800', a truncated identifier).
 		return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "the statement could not be read").
 			WithHint("Names and literals must be valid UTF-8 once escapes are resolved, and names at most 63 " +
 				"bytes long.").WithCause(err)

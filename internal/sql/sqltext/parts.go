@@ -1,7 +1,8 @@
 package sqltext
 
-// SplitStatements returns where each statement of a text starts and ends, in bytes; a statement starts behind the
-// semicolon of the one before. It is nil unless each of them parses alone to the tree that it has in the whole text.
+// SplitStatements returns the start and end of each statement in a text, in bytes. A statement starts after the
+// semicolon of the statement before. The result is nil unless each statement parses alone to the same tree as in the
+// whole text.
 func SplitStatements(text string) [][2]int {
 	tree, refusal := Parse(text)
 	if refusal != nil {

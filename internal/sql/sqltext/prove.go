@@ -2,9 +2,9 @@ package sqltext
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
-// ProveSameTree parses text and requires that its tree is the intended one, apart from locations, and from how ANDs are
-// nested, which depends on parentheses and means nothing. After an error the text must not be sent: it does not mean
-// what was decided.
+// ProveSameTree parses text and returns an error unless its tree is the intended tree. It ignores locations and the
+// nesting of ANDs, which depends on parentheses and has no meaning. After an error the text must not be sent to
+// PostgreSQL: it means something else than what pgconsent has checked.
 func ProveSameTree(intended *ParseResult, text string) *sqlstate.Error {
 	source, refusal := Scan(text)
 	if refusal != nil {
@@ -24,7 +24,8 @@ func unprovedRefusal(cause *sqlstate.Error) *sqlstate.Error {
 	e := sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProof, "pgconsent could not rewrite this statement safely").
 		WithHint("The rewritten text did not read back as intended. Write the statement in a plainer form, and please report it.")
 	if cause != nil {
-		if cause.Reason == sqlstate.ReasonBounds { // the statement fits, with its predicates it does not
+		// the statement is within the bounds, but with the added predicates it is not
+		if cause.Reason == sqlstate.ReasonBounds {
 			return cause
 		}
 		return e.WithCause(cause)

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// equalTrees tells whether two trees are equal, apart from locations and from how ANDs are nested. A field that this
-// version of the parser does not know makes them differ.
+// equalTrees tells whether two trees are equal, apart from locations and the nesting of ANDs. Trees with a field that
+// this version of the parser does not know are never equal.
 func equalTrees(a, b proto.Message) bool {
 	fields, va := messageFieldsOf(a)
 	if reflect.TypeOf(a) != reflect.TypeOf(b) || hasUnknownFields(a) || hasUnknownFields(b) {
@@ -60,7 +60,7 @@ func equalFields(field messageField, a, b reflect.Value) bool {
 	case a.IsNil() || b.IsNil():
 		return a.IsNil() && b.IsNil()
 	}
-	// One of several: wrapped in a struct of its own for each.
+	// The field holds one of several kinds of messages, each in a wrapper struct of its own.
 	wa, wb := a.Elem(), b.Elem()
 	if wa.Type() != wb.Type() {
 		return false
@@ -81,7 +81,7 @@ func equalPointers(a, b reflect.Value) bool {
 
 func hasUnknownFields(m proto.Message) bool { return len(m.ProtoReflect().GetUnknown()) > 0 }
 
-// conjuncts returns the conditions of an AND, and of the ANDs inside it.
+// conjuncts returns the conditions that an AND joins, including those of the ANDs inside it.
 func conjuncts(and *BoolExpr) []*Node {
 	var out []*Node
 	for _, n := range and.Args {

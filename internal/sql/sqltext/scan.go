@@ -13,22 +13,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The bounds of a text. For its length see [MaxBytes].
+// The bounds of a text, apart from its length (see [MaxBytes]).
 const (
 	MaxTokens = 200_000
 	MaxDepth  = 1_000
 )
 
-// DefaultMaxBytes and MaxAllowedBytes are the length of a text that is allowed by default, and the largest that may be
-// allowed.
+// DefaultMaxBytes is the largest permitted length of a text unless it is configured, and MaxAllowedBytes is the largest
+// length that can be configured.
 const (
 	DefaultMaxBytes = 1 << 20
 	MaxAllowedBytes = 64 << 20
 )
 
-var maxBytes atomic.Int64 // 0: DefaultMaxBytes
+var maxBytes atomic.Int64 // 0: DefaultMaxBytes applies
 
-// MaxBytes is how long a text may be, in bytes.
+// MaxBytes returns the largest permitted length of a text, in bytes.
 func MaxBytes() int {
 	if n := int(maxBytes.Load()); n > 0 {
 		return n
@@ -36,41 +36,43 @@ func MaxBytes() int {
 	return DefaultMaxBytes
 }
 
-// SetMaxBytes says how long a text may be, for the whole process, up to [MaxAllowedBytes]. A text that is parsed needs
-// up to a hundred times its length of memory, one at a time. Call it before texts come.
+// SetMaxBytes sets the largest permitted length of a text for the whole process, up to [MaxAllowedBytes]. Parsing a
+// text needs up to a hundred times its length of memory; large texts are parsed one at a time. Call it before the first
+// text is scanned.
 func SetMaxBytes(n int) { maxBytes.Store(int64(min(n, MaxAllowedBytes))) }
 
-// largeTextBytes is the size above which texts are parsed one after the other: a text of a megabyte may need a hundred
+// largeTextBytes is the length above which texts are parsed one at a time: parsing a megabyte may need a hundred
 // megabytes of memory.
 const largeTextBytes = 64 << 10
 
 var largeTextSlot = make(chan struct{}, 1)
 
-// TokenKind is the parser's number of a token: of a single character its own code, else a constant of this package.
+// TokenKind is the parser's number for a kind of token. A token of a single character has the character's code; the
+// other kinds are constants of this package.
 type TokenKind int32
 
-// Token is one lexeme. Comments and white space are not tokens.
+// Token is one token of a text. Comments and white space are not tokens.
 type Token struct {
 	Start, End int32 // byte offsets in the text
 	Kind       TokenKind
 	Keyword    KeywordKind
 }
 
-// Source is a text that is within the bounds, with its tokens.
+// Source is a text within the bounds, with its tokens.
 type Source struct {
 	Text   string
 	Tokens []Token
 }
 
-// Scan checks the bounds of a text and divides it into tokens. Its errors are 22021 (NUL, not UTF-8), 54000 (too long),
-// 54001 (nested too deeply) and 42601 (no SQL).
+// Scan checks the bounds of a text and divides it into tokens. Its errors have the SQLSTATEs 22021 (NUL, or not UTF-8),
+// 54000 (too long), 54001 (too deeply nested) and 42601 (no SQL).
 func Scan(text string) (*Source, *sqlstate.Error) {
 	if len(text) > MaxBytes() {
 		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"statement is longer than %d bytes", MaxBytes()).
 			WithHint("Send values as parameters, or divide the statement. The operator can raise max_statement.")
 	}
-	// The parser takes a C string: it would silently stop at a NUL.
+	// The parser takes a C string, so it would ignore everything after a NUL without an error.
 	if i := strings.IndexByte(text, 0); i >= 0 {
 		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonBounds,
 			`invalid byte sequence for encoding "UTF8": 0x00`).
@@ -92,7 +94,7 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 	}
 	raw, err := parser.ScanToProtobuf(text)
 	if err != nil {
-		refusal := parseError(err) // an unterminated literal, which the message quotes
+		refusal := parseError(err) // a literal without its end, which the message quotes
 		refusal.Message, _, _ = strings.Cut(refusal.Message, " at or near ")
 		return nil, refusal
 	}
@@ -113,8 +115,8 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 	return &Source{Text: text, Tokens: tokens}, nil
 }
 
-// decodeTokens reads the scanner's result (ScanResult: 2 = tokens; ScanToken: 1 = start, 2 = end, 4 = token, 5 =
-// keyword kind) without making an object per token.
+// decodeTokens decodes the scanner's result without allocating an object for each token. Its protobuf fields are:
+// ScanResult: 2 = tokens; ScanToken: 1 = start, 2 = end, 4 = token, 5 = keyword kind.
 func decodeTokens(raw []byte) ([]Token, *sqlstate.Error) {
 	malformed := func() ([]Token, *sqlstate.Error) {
 		return nil, sqlstate.AsError(errors.New("sqltext: the scanner's result is malformed"))
@@ -204,7 +206,7 @@ func (s *Source) KindAt(i int) TokenKind {
 	return s.Tokens[i].Kind
 }
 
-// Position turns a byte offset into a position as PostgreSQL counts it: 1-based, in characters.
+// Position converts a byte offset to a position as PostgreSQL counts it: in characters, from 1 on.
 func (s *Source) Position(offset int32) int {
 	if offset < 0 || int(offset) > len(s.Text) {
 		return 0
@@ -217,7 +219,7 @@ func (t Token) IsName() bool {
 	return t.Kind == Ident || t.Kind == unicodeIdent || t.Keyword != pg_query.KeywordKind_NO_KEYWORD
 }
 
-// IsConstant tells whether a token is a literal or a parameter. Fingerprints leave these out.
+// IsConstant tells whether a token is a literal or a parameter. Fingerprints of statements leave these out.
 func (t Token) IsConstant() bool {
 	switch t.Kind {
 	case floatConst, Sconst, unicodeStringConst, bitConst, hexConst, integerConst, paramToken:

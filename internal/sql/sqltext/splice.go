@@ -9,27 +9,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Edit replaces the bytes from Start up to End by Text; with Start == End it inserts.
+// Edit replaces the bytes from Start up to End by Text. If Start equals End, it inserts Text.
 type Edit struct {
 	Start, End int32
 	Text       string
 }
 
-// EditedText is an edited text; positions in it can be traced back.
+// EditedText is the result of edits. Its positions can be mapped back to the original text.
 type EditedText struct {
 	Text     string
 	segments []segment
 }
 
-// segment says where a stretch of the new text came from, in characters counted from 0.
+// segment says from where a part of the new text comes, in characters counted from 0.
 type segment struct {
 	start  int  // where the segment starts in the new text
-	origin int  // where the segment starts in the original
-	isCopy bool // the text is a copy of the original; if not, each of its positions maps to origin
+	origin int  // where the segment starts in the original text
+	isCopy bool // the segment is a copy of original text; otherwise all its positions map to origin
 }
 
-// ApplyEdits applies edits to a text. Edits must not overlap; insertions at one place keep their order and come before
-// a replacement that starts there.
+// ApplyEdits applies edits to a text. Edits must not overlap. Insertions at the same place keep their order, and come
+// before a replacement that starts there.
 func ApplyEdits(text string, edits []Edit) (*EditedText, *sqlstate.Error) {
 	sort.SliceStable(edits, func(i, j int) bool {
 		if edits[i].Start != edits[j].Start {
@@ -61,8 +61,8 @@ func ApplyEdits(text string, edits []Edit) (*EditedText, *sqlstate.Error) {
 	return s, nil
 }
 
-// Position maps a 1-based character position in the new text to one in the original. A position inside an inserted text
-// maps to the place of the edit. Zero and negative positions are returned as they are.
+// Position maps a position in the new text to a position in the original text. Both count characters from 1. A position
+// inside inserted text maps to the place of the edit. Zero and negative positions are returned unchanged.
 func (s *EditedText) Position(p int) int {
 	if p <= 0 {
 		return p

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// EachMessage calls f for each message directly inside another, in the order of the fields, with the name of the field
-// that holds it. It knows nothing of the grammar, so it passes over no part of it.
+// EachMessage calls f for each message directly inside another message, in the order of the fields, with the name of
+// the field that holds it. It handles every kind of message alike, so that it leaves out no part of the tree.
 func EachMessage(m proto.Message, f func(field string, child proto.Message)) {
 	if node, ok := m.(*Node); ok { // a Node has hundreds of fields, one of which is set
 		if content := NodeContent(node); content != nil {
@@ -36,15 +36,15 @@ func EachMessage(m proto.Message, f func(field string, child proto.Message)) {
 	}
 }
 
-// Walk calls enter for a message and for the messages inside those for which enter returns true.
+// Walk calls enter for a message. If enter returns true, Walk continues with the messages inside it.
 func Walk(m proto.Message, enter func(proto.Message) bool) {
 	if enter(m) {
 		EachMessage(m, func(_ string, child proto.Message) { Walk(child, enter) })
 	}
 }
 
-// EachChild calls f for each Node inside a message that is in no other Node inside it. A Node itself has those of its
-// content.
+// EachChild calls f for each Node inside a message that is not inside another of these Nodes. For a Node, these are the
+// Nodes inside its content.
 func EachChild(m proto.Message, f func(*Node)) {
 	if node, ok := m.(*Node); ok {
 		if m = NodeContent(node); m == nil {
@@ -60,7 +60,7 @@ func EachChild(m proto.Message, f func(*Node)) {
 	})
 }
 
-// ColumnRefs finds every reference to a column in a tree.
+// ColumnRefs returns every ColumnRef of a tree.
 func ColumnRefs(m proto.Message) []*ColumnRef {
 	var out []*ColumnRef
 	Walk(m, func(m proto.Message) bool {
@@ -72,7 +72,7 @@ func ColumnRefs(m proto.Message) []*ColumnRef {
 	return out
 }
 
-// RangeVars returns every RangeVar of a tree, and the names of its WITH queries.
+// RangeVars returns every RangeVar of a tree, and the names of the tree's WITH queries.
 func RangeVars(m proto.Message) (relations []*RangeVar, queries map[string]bool) {
 	queries = map[string]bool{}
 	Walk(m, func(m proto.Message) bool {
@@ -87,8 +87,8 @@ func RangeVars(m proto.Message) (relations []*RangeVar, queries map[string]bool)
 	return relations, queries
 }
 
-// CountNodeKinds counts the messages of a tree by kind ("RangeVar", "FuncCall" …), without the Nodes around them. The
-// second result is false if the tree has a field that this version of the parser does not know.
+// CountNodeKinds counts the messages of a tree by kind ("RangeVar", "FuncCall" …), without the Nodes that wrap them.
+// The second result is false if the tree has a field that this version of the parser does not know.
 func CountNodeKinds(m proto.Message) (map[string]int, bool) {
 	counts, complete := map[string]int{}, true
 	Walk(m, func(m proto.Message) bool {
@@ -101,7 +101,7 @@ func CountNodeKinds(m proto.Message) (map[string]int, bool) {
 	return counts, complete
 }
 
-// NodeContent returns the message in a Node, or nil.
+// NodeContent returns the message that a Node wraps, or nil.
 func NodeContent(n *Node) proto.Message {
 	if n == nil || n.Node == nil {
 		return nil

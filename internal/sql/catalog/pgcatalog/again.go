@@ -9,11 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// dependentsQuery is the query for the relations whose facts may be others because some relations $1 have changed,
-// which are among them, and for whether more may have changed than relations. Facts are about a relation's own rows,
-// but names of others are in the texts of views, defaults, checks and indexes, and what a view allows depends on what
-// it reads. More may have changed where anything is of the type of a changed relation's rows. OFFSET 0 and LIMIT make
-// the planner look each relation up by the indexes of the catalogs: it does not know how few have changed.
+// dependentsQuery finds the relations whose facts must be read again after the relations $1 have changed. The result
+// includes the relations $1 themselves. Most facts depend only on a relation's own rows in the catalogs. But views,
+// defaults, checks and indexes contain names of other relations, and whether a view can be written depends on the
+// relations that it reads. The second column is true if more than relations may have changed: something uses the row
+// type of a changed relation. OFFSET 0 and LIMIT make the planner use the indexes of the catalogs, since it does not
+// know how few relations have changed.
 const dependentsQuery = `
 WITH RECURSIVE changed (oid) AS (
   SELECT unnest($1::oid[])
@@ -47,7 +48,7 @@ UNION ALL SELECT d.of, true FROM dependent AS d WHERE d.classid NOT IN ('pg_attr
   'pg_constraint'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass, 'pg_publication_rel'::regclass,
   'pg_statistic_ext'::regclass, 'pg_trigger'::regclass, 'pg_type'::regclass)`
 
-// addDependents adds the relations that depend on those that have changed.
+// addDependents adds to the changes the relations whose facts depend on changed relations.
 func (r *Reader) addDependents(ctx context.Context, source catalogReader, catalogChanges *changes) error {
 	if catalogChanges.readAll {
 		return nil
@@ -69,7 +70,7 @@ func (r *Reader) addDependents(ctx context.Context, source catalogReader, catalo
 	}, sortedKeys(catalogChanges.relations))
 }
 
-// ownersRenamed tells whether roles that own relations have other names.
+// ownersRenamed tells whether a role that owns relations has been renamed since the facts were read.
 func (r *catalogReader) ownersRenamed(ctx context.Context, f *catalogFacts) (renamed bool, err error) {
 	owners := map[uint32]string{}
 	for _, facts := range f.relations {
@@ -84,7 +85,7 @@ func (r *catalogReader) ownersRenamed(ctx context.Context, f *catalogFacts) (ren
 		WHERE pg_get_userbyid(o.oid)::text <> o.name)`, oids, names).Scan(&renamed)
 }
 
-// readChanged reads the facts about changed relations again. It returns f where they are as before.
+// readChanged reads the facts about changed relations again. It returns f itself if no fact has changed.
 func (f *catalogFacts) readChanged(ctx context.Context, source catalogReader,
 	catalogChanges *changes) (*catalogFacts, error) {
 	newFacts := *f
@@ -125,5 +126,5 @@ func (f *catalogFacts) readChanged(ctx context.Context, source catalogReader,
 	return &newFacts, newLoader(source, &newFacts).readCalledFunctions(ctx)
 }
 
-// sortedKeys are the keys of a map by OID.
+// sortedKeys returns the keys of a map by OID, in ascending order.
 func sortedKeys[V any](keys map[uint32]V) []uint32 { return slices.Sorted(maps.Keys(keys)) }

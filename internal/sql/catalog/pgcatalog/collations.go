@@ -14,7 +14,8 @@ type collation struct {
 	nondeterministic bool
 }
 
-// readCollationNames reads the names of collations that are not known yet, other than the database's own.
+// readCollationNames reads the names of those given collations that were not read before, except the database's default
+// collation.
 func (l *loader) readCollationNames(ctx context.Context, oids map[uint32]bool) error {
 	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(oids)), func(oid uint32) bool {
 		_, isKnown := l.collations[oid]
@@ -36,7 +37,7 @@ func (l *loader) readCollationNames(ctx context.Context, oids map[uint32]bool) e
 		}, unknown)
 }
 
-// readRangeTypes reads which types ranges and multiranges are made of, and the collations of ranges.
+// readRangeTypes reads the subtypes of ranges, the ranges of multiranges, and the collations of ranges.
 func (l *loader) readRangeTypes(ctx context.Context) error {
 	l.rangeTypes, l.rangeCollation = map[uint32][]uint32{}, map[uint32]uint32{}
 	var rangeType, memberType, collationOID uint32
@@ -52,11 +53,11 @@ func (l *loader) readRangeTypes(ctx context.Context) error {
 		})
 }
 
-// setTypeCollations works out which collations the values of types bring along. Of pg_catalog's types only name does,
-// which the rewriter knows.
+// setTypeCollations finds for each type the collations that its values have, also those of their elements and fields.
+// Of the types in pg_catalog only name has a collation of its own, and the rewriter knows that.
 func (l *loader) setTypeCollations(ctx context.Context) error {
 	collationsOf, containingTypes := map[uint32]map[uint32]bool{}, map[uint32][]uint32{}
-	var pending []uint32 // types that have been found to bring a collation, and whose wholes bring it too
+	var pending []uint32 // types with a collation that was found and not yet passed on to the types that contain them
 	add := func(oid, collation uint32) {
 		if collation == 0 || collation == defaultCollation || collationsOf[oid][collation] {
 			return

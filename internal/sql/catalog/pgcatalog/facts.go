@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// catalogFacts are the results of this package's queries. Each snapshot is computed from them. Facts do not change once
-// they are read: newer facts share with older ones what has stayed the same.
+// catalogFacts are the results of this package's queries, from which each snapshot is computed. Facts do not change
+// once they are read. Newer facts share with older facts what has stayed the same.
 type catalogFacts struct {
 	spec      catalog.Spec              // the parts of the snapshot that are not about relations
 	relations map[uint32]*relationFacts // the relations of a snapshot, by OID
@@ -18,14 +18,14 @@ type catalogFacts struct {
 
 	objects        objectFacts
 	domainChecks   []check
-	domainValues   map[uint32][]string // checks of domains for lists of values
+	domainValues   map[uint32][]string // the strings that CHECK constraints of a domain allow, by the domain's OID
 	domainDefaults map[uint32]string
-	rangeTypes     map[uint32][]uint32 // the types that ranges and multiranges are made of
+	rangeTypes     map[uint32][]uint32 // the subtype of each range, and the range of each multirange
 	rangeCollation map[uint32]uint32
-	collations     map[uint32]collation // the collations that were looked up so far; readCollationNames adds to them
+	collations     map[uint32]collation // the collations that were read so far; readCollationNames adds to them
 }
 
-// relationFacts are the rows of the catalogs about one relation.
+// relationFacts are the rows of the system catalogs about one relation.
 type relationFacts struct {
 	row     *relationRow
 	parents []uint32
@@ -34,7 +34,7 @@ type relationFacts struct {
 
 	defaults                            map[int16]string
 	defaultSequences, identitySequences map[int16][]uint32
-	checkedValues                       map[int16][]string // the values that CHECK constraints on single columns allow, by column
+	checkedValues                       map[int16][]string // the values that CHECK constraints allow, by column
 
 	partitionedBy   []int16
 	keys            []keyRow
@@ -50,7 +50,7 @@ type relationFacts struct {
 	triggers      []trigger
 }
 
-// setInMap adds to a map that may be nil.
+// setInMap sets a key of a map, and makes the map if it is nil.
 func setInMap[K comparable, V any](m *map[K]V, key K, value V) {
 	if *m == nil {
 		*m = map[K]V{}
@@ -61,12 +61,12 @@ func setInMap[K comparable, V any](m *map[K]V, key K, value V) {
 // relationReader reads the facts about some relations, or about all of them.
 type relationReader struct {
 	catalogReader
-	oids    []uint32 // nil: all of them
+	oids    []uint32 // the OIDs of the relations; nil: all relations
 	objects *objectFacts
 	facts   map[uint32]*relationFacts
 }
 
-// relationCondition returns the condition that the relation with this OID is read.
+// relationCondition returns the SQL condition that this reader reads the relation with this OID.
 func (r *relationReader) relationCondition(oid string) string {
 	if r.oids == nil {
 		return "true"
@@ -74,7 +74,7 @@ func (r *relationReader) relationCondition(oid string) string {
 	return oid + " = ANY ($1::oid[])"
 }
 
-// conditionArgs are the arguments of a query with that condition.
+// conditionArgs returns the arguments of a query with the condition of relationCondition.
 func (r *relationReader) conditionArgs() []any {
 	if r.oids == nil {
 		return nil
@@ -82,7 +82,7 @@ func (r *relationReader) conditionArgs() []any {
 	return []any{r.oids}
 }
 
-// factsOf returns the facts about a relation, to which the queries add.
+// factsOf returns the facts about a relation, so that the reader can add to them.
 func (r *relationReader) factsOf(oid uint32) *relationFacts {
 	f := r.facts[oid]
 	if f == nil {
@@ -92,7 +92,7 @@ func (r *relationReader) factsOf(oid uint32) *relationFacts {
 	return f
 }
 
-// read reads the facts. Facts about relations that no snapshot has, such as temporary tables, are left out.
+// read reads the facts. Relations that are in no snapshot, such as temporary tables, are left out.
 func (r *relationReader) read(ctx context.Context) error {
 	r.facts = map[uint32]*relationFacts{}
 	if err := callUntilError(ctx, r.readRelations, r.readParents, r.readViews, r.readColumns, r.readDefaults, r.readSequences,
@@ -105,7 +105,7 @@ func (r *relationReader) read(ctx context.Context) error {
 			delete(r.facts, oid)
 			continue
 		}
-		// By another plan the same rows come in another order.
+		// The order of a query's rows depends on its plan. Sorted facts can be compared.
 		slices.SortFunc(f.checks, func(a, b check) int { return strings.Compare(a.name, b.name) })
 		slices.SortFunc(f.generated, func(a, b generatedColumn) int { return cmp.Compare(a.number, b.number) })
 		for _, texts := range f.checkedValues {
@@ -115,8 +115,7 @@ func (r *relationReader) read(ctx context.Context) error {
 	return nil
 }
 
-// loader computes a snapshot from the results of the queries. It has a transaction for further queries that depend on
-// these results.
+// loader computes a snapshot from the facts. Its transaction serves further queries that depend on the facts.
 type loader struct {
 	catalogReader
 	*catalogFacts
@@ -124,7 +123,7 @@ type loader struct {
 	relations map[uint32]*catalog.Relation
 
 	attributes map[uint32][]attribute // the columns of each relation
-	heapTables map[uint32]bool        // tables of PostgreSQL's own access method
+	heapTables map[uint32]bool        // tables with PostgreSQL's own access method heap
 
 	checks           []check
 	indexes          []*index
@@ -165,7 +164,7 @@ func newLoader(r catalogReader, f *catalogFacts) *loader {
 	return l
 }
 
-// snapshot works out a snapshot.
+// snapshot computes a snapshot from the facts.
 func (l *loader) snapshot(ctx context.Context) (*catalog.Snapshot, error) {
 	if err := callUntilError(ctx, l.setParents, l.setReads, l.setColumns, l.setPartitionedBy, l.setChecked, l.setKeys,
 		l.setIndexes, l.setUnique, l.setRecheckedColumns, l.setComputations, l.readUserCodeOfWrites, l.readPlannerUserCode, l.setValues,
@@ -175,7 +174,7 @@ func (l *loader) snapshot(ctx context.Context) (*catalog.Snapshot, error) {
 	return catalog.NewSnapshot(l.spec), nil
 }
 
-// setParents tells relations from which they inherit, partitions included.
+// setParents sets for each relation the relations of which it is a partition or an inheritance child.
 func (l *loader) setParents(context.Context) error {
 	for oid, r := range l.relations {
 		for _, parent := range l.catalogFacts.relations[oid].parents {
@@ -199,7 +198,7 @@ func (l *loader) setReads(context.Context) error {
 	return nil
 }
 
-// setPartitionedBy tells partitioned tables of their keys.
+// setPartitionedBy sets the columns of the partition key of each partitioned table.
 func (l *loader) setPartitionedBy(context.Context) error {
 	for oid, r := range l.relations {
 		if numbers := l.catalogFacts.relations[oid].partitionedBy; numbers != nil {

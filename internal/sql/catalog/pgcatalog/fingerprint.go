@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Fingerprint returns a hash that changes when what Load would return changes. It looks at which row versions the
-// catalogs have, not at what they say. Of relations it looks at what Load reads, since TRUNCATE and VACUUM FULL make a
-// row version as well. Rows of the system's own objects count only where they have changed since the cluster was made,
-// and temporary and TOAST tables do not count.
+// Fingerprint returns a hash that changes whenever the result of Load would change. It hashes the versions (xmin) of
+// rows in the catalogs, not their content. For pg_class it hashes the columns that Load reads, since TRUNCATE and
+// VACUUM FULL also write new versions of its rows. Temporary and TOAST tables are left out, as are PostgreSQL's own
+// objects unless they have changed since initdb.
 func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var all string
 	err := conn.QueryRow(ctx, fmt.Sprintf(fingerprintsQuery, "'{}'::pg_catalog.oid[]", "true")).Scan(&all, new(string))
@@ -20,9 +20,9 @@ func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	return all, nil
 }
 
-// Fingerprints returns that hash, and one that changes when what concerns agents does. It leaves out tables that no
-// policy lists, that nothing listed leads to and that have the name of nothing else. It leaves out functions and types
-// that nobody reaches, too. pgconsent must be installed.
+// Fingerprints returns the hash of [Fingerprint], and a second hash that changes only with objects that concern agents.
+// The second hash leaves out tables that the policy does not list and on which no listed table or view depends. It also
+// leaves out functions and types that agents cannot reach. pgconsent must be installed.
 func Fingerprints(ctx context.Context, conn *pgx.Conn) (all, concerned string, err error) {
 	err = conn.QueryRow(ctx, fmt.Sprintf(fingerprintsQuery, "ARRAY(SELECT pgconsent.concerned())",
 		"pgconsent.within_reach(n.oid)")).Scan(&all, &concerned)
@@ -32,8 +32,9 @@ func Fingerprints(ctx context.Context, conn *pgx.Conn) (all, concerned string, e
 	return all, concerned, nil
 }
 
-// fingerprintsQuery hashes what all of the catalogs have, and what counts of it: the relations of an array, and what is
-// in schemas that a condition holds for. Parts are different from one another, so that their order need not be known.
+// fingerprintsQuery returns the hash of all rows, and the hash of the rows that concern agents. These are rows about
+// the relations in an array, and about objects in schemas for which a condition holds. The hashes do not depend on the
+// order of the rows, since bit_xor combines the hashes of different texts.
 const fingerprintsQuery = `
 WITH concerned (oid) AS (SELECT pg_catalog.unnest(%s)), schemas AS (
   SELECT n.oid, n.xmin, %s AS counts FROM pg_catalog.pg_namespace AS n WHERE n.nspname OPERATOR(pg_catalog.!~) '^pg_(temp|toast)'

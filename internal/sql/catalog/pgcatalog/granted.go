@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Grants returns the relations of the application on which PUBLIC or one of the roles has a right of any kind, on the
-// whole or on columns. Roles that do not exist have none.
+// Grants returns the relations of the application on which PUBLIC or one of the roles has any right, on the whole
+// relation or on columns. Roles that do not exist have no rights.
 func Grants(ctx context.Context, conn *pgx.Conn, roles ...string) ([]catalog.Grant, error) {
 	rows, err := conn.Query(ctx, `
 SELECT n.nspname, c.relname, CASE g.grantee WHEN 0::pg_catalog.oid THEN 'PUBLIC'

@@ -27,12 +27,13 @@ type index struct {
 	collations        []uint32
 	expressions       *tree
 	condition         *tree
-	where             *string // the condition, as pg_get_expr writes it
-	dependencyColumns []int16 // columns it depends on; read only if it has expressions or a condition
-	constraintColumns []int16 // columns its constraint depends on; read only if the index has expressions or a condition
+	where             *string // the predicate of a partial index, as pg_get_expr writes it
+	dependencyColumns []int16 // columns that the index depends on; read only if it has expressions or a predicate
+	// columns that the index's constraint depends on; read only if the index has expressions or a predicate
+	constraintColumns []int16
 }
 
-// storedTrees are the index's expressions and its condition.
+// storedTrees returns the expressions and the predicate of the index.
 func (i *index) storedTrees() []*tree {
 	var out []*tree
 	for _, t := range []*tree{i.expressions, i.condition} {
@@ -82,7 +83,7 @@ func (r *relationReader) readIndexFacts(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// setIndexes tells relations of their indexes, and names these.
+// setIndexes sets the indexes of each relation, and their names.
 func (l *loader) setIndexes(context.Context) error {
 	for _, i := range l.indexes {
 		relation := l.relations[i.relation]
@@ -114,7 +115,7 @@ func (l *loader) setIndexes(context.Context) error {
 	return nil
 }
 
-// addBTree adds a valid btree index to a relation, one over the whole table or one over some rows.
+// addBTree adds a valid btree index to its relation, as a full or a partial index.
 func (l *loader) addBTree(relation *catalog.Relation, i *index) {
 	var columns []string
 	for _, number := range i.keyColumns() {
@@ -134,9 +135,9 @@ func (l *loader) addBTree(relation *catalog.Relation, i *index) {
 	}
 }
 
-// setUnique tells relations what no two rows may share. The columns in expressions and conditions are the columns that
-// the index depends on. The index of a constraint depends on the constraint instead; it has expressions or a condition
-// only if the constraint is EXCLUDE.
+// setUnique sets the keys of each relation in which no two rows may collide. The columns in expressions and predicates
+// are the columns that the index depends on. The index of a constraint depends on the constraint instead. Such an index
+// has expressions or a predicate only if it belongs to an EXCLUDE constraint.
 func (l *loader) setUnique(context.Context) error {
 	for _, i := range l.indexes {
 		relation := l.relations[i.relation]
@@ -181,9 +182,9 @@ func (k *objectFacts) isNativeOrDefaultClass(oid uint32) bool {
 	return oid < firstNormalOID || slices.ContainsFunc(k.classes, func(c operatorClass) bool { return c.oid == oid && c.isDefault })
 }
 
-// readEqualKeys reads the keys, counted from 0, by which constraints exclude that ask for equal values: their operator
-// is what a btree takes for equality, which is strategy 3. What others have made, and calls equal what is not, or fails
-// on some values while an index is searched, is no equality.
+// readEqualKeys reads the keys of EXCLUDE constraints that compare with equality, numbered from 0. Their operator is
+// the operator of a default btree class with strategy 3, which is equality. Operators and operator classes of other
+// roles do not count, since they may call different values equal, or fail during an index scan.
 func (r *relationReader) readEqualKeys(ctx context.Context) error {
 	var excluding []uint32
 	for oid, f := range r.facts {

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// firstNormalOID is the first OID that PostgreSQL gives to objects which are not its own (FirstNormalObjectId in
-// transam.h).
+// firstNormalOID is the first OID of objects that are not PostgreSQL's own (FirstNormalObjectId in transam.h).
 const firstNormalOID = 16384
 
-// objectFacts has the facts by which the rules of this package tell others' code from PostgreSQL's own. It is read
-// once for a load, and the rules are evaluated in Go. A query would have the text of each rule many times, and planning
-// it would take longer than reading.
+// objectFacts has the facts by which this package tells functions of other roles from PostgreSQL's own. They are read
+// once for each load, and the rules are evaluated in Go. In a query, the text of each rule would occur many times, and
+// planning it would take longer than reading the facts.
 type objectFacts struct {
-	extensions map[object]string // the extension by its member
+	extensions map[object]string // the extension to which an object belongs, by the object
 	functions  map[uint32]*function
 	types      map[uint32]*typeFacts
 	elements   map[uint32]*typeFacts // the element types, by the OIDs of their arrays
@@ -24,14 +23,14 @@ type objectFacts struct {
 
 	neverFailingClasses []uint32 // operator classes of PostgreSQL whose comparisons fail for no value
 
-	functionNames map[string][]*function  // functions that are not PostgreSQL's own, outside our schemas
-	typeNames     map[string][]*typeFacts // types that are not PostgreSQL's own, outside our schemas
-	operatorNames []string                // operators by which a function of other roles may be called
+	functionNames map[string][]*function  // functions that are not PostgreSQL's own, outside pgconsent's schemas
+	typeNames     map[string][]*typeFacts // types that are not PostgreSQL's own, outside pgconsent's schemas
+	operatorNames []string                // names of operators that may call a function of another role
 
-	hasCastOfNativeTypes   bool            // there is a cast between types of PostgreSQL that is not PostgreSQL's own
-	hasForeignTimeFunction bool            // a function of another role has the name of a PostgreSQL function that returns the time
-	userCode               userCodeObjects // objects by which PostgreSQL itself runs functions of other roles
-	typesRunningUserCode   map[uint32]bool // types for which PostgreSQL itself runs functions of other roles
+	hasCastOfNativeTypes   bool            // another role has made a cast between two of PostgreSQL's own types
+	hasForeignTimeFunction bool            // another role has a function with one of the names in statementTimeFunctions
+	userCode               userCodeObjects // objects for which PostgreSQL itself calls functions of other roles
+	typesRunningUserCode   map[uint32]bool // types for which PostgreSQL itself calls functions of other roles
 }
 
 // object identifies an object of the database: by the catalog that it is in, such as pg_proc, and its OID.
@@ -40,26 +39,26 @@ type object struct {
 	oid     uint32
 }
 
-// function is a row of pg_proc. PostgreSQL's own functions, which are in pg_catalog, are known only if something calls
-// them, and only the fields before ours are set for them.
+// function is a row of pg_proc. PostgreSQL's own functions are read only if something calls them, and then only the
+// fields up to isNative are set.
 type function struct {
 	oid         uint32
 	name        string
-	isNative    bool // PostgreSQL's own
+	isNative    bool // the function is PostgreSQL's own, in pg_catalog
 	isImmutable bool
 	mayFail     bool
 
-	inOwnSchema      bool // the function is in a schema that migrate makes
+	inOwnSchema      bool // the function is in a schema that pgconsent migrate makes
 	language         string
 	securityDefiner  bool
 	hasSettings      bool // the function has SET clauses
 	hasOtherSettings bool // the function has SET clauses for other settings than search_path
-	// it has argument defaults that are evaluated when a call leaves the arguments out: the stored call does not name the
-	// functions that the defaults call
+	// the function has defaults for arguments that calls leave out. A stored call does not name the functions that such
+	// defaults call
 	hasDefaults   bool
 	source        string
-	hasParsedBody bool     // PostgreSQL keeps its body parsed, and no text
-	body          *tree    // the parsed body, if the function is an extension's
+	hasParsedBody bool     // PostgreSQL stores the body as a parsed tree, not as a text
+	body          *tree    // the parsed body; read only for functions of extensions
 	types         []uint32 // the types of the arguments and of the result
 }
 
@@ -70,7 +69,7 @@ type typeFacts struct {
 	kind        byte
 	array       uint32
 	base        uint32 // the base type of a domain
-	inOwnSchema bool   // the type is in a schema that migrate makes
+	inOwnSchema bool   // the type is in a schema that pgconsent migrate makes
 
 	element   uint32 // the type of the elements that subscripts select
 	collation uint32
@@ -91,12 +90,12 @@ type operatorClass struct {
 	comparesType bool // PostgreSQL compares or hashes values of the type with this class
 }
 
-// userCodeObjects are the objects by which PostgreSQL itself runs functions of other roles.
+// userCodeObjects are the objects for which PostgreSQL itself calls functions of other roles.
 type userCodeObjects struct {
-	operators                []uint32 // operators that call a function of other roles
-	classes                  []uint32 // operator classes with a support function of other roles
+	operators                []uint32 // operators that call a function of another role
+	classes                  []uint32 // operator classes with a support function of another role
 	classesCallableByAnybody []uint32 // operator classes with a support function for which isCallableByAnybody holds
-	casts                    []uint32 // types with an implicit cast by a function of other roles
+	casts                    []uint32 // types with an implicit cast that calls a function of another role
 }
 
 // extensionOf returns the extension to which an object belongs, or "".
@@ -104,7 +103,7 @@ func (k *objectFacts) extensionOf(catalog string, oid uint32) string {
 	return k.extensions[object{catalog, oid}]
 }
 
-// isOfKnownExtension tells whether an object belongs to an extension that is known.
+// isOfKnownExtension tells whether an object belongs to one of knownExtensions.
 func (k *objectFacts) isOfKnownExtension(catalog string, oid uint32) bool {
 	return oid >= firstNormalOID && slices.Contains(knownExtensions, k.extensionOf(catalog, oid))
 }
@@ -129,8 +128,9 @@ func (l *loader) readExtensions(ctx context.Context) error {
 		})
 }
 
-// readOtherFunctions reads the functions that are not PostgreSQL's own. Texts come as the bytes that the server has.
-// The rules look at ASCII alone, which all encodings have. A text that is no UTF-8 is no reason to read nothing.
+// readOtherFunctions reads the functions that are not PostgreSQL's own. Function bodies are read as bytes in the
+// server's encoding. The rules only search them for ASCII, which all encodings share, so a body that is not valid UTF-8
+// is no error.
 func (l *loader) readOtherFunctions(ctx context.Context) error {
 	l.objects.functions, l.objects.functionNames = map[uint32]*function{}, map[string][]*function{}
 	var (
@@ -166,8 +166,8 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		})
 }
 
-// readCalledFunctions reads the functions of PostgreSQL that an expression, a body or a trigger calls, and that are not
-// known yet.
+// readCalledFunctions reads those of PostgreSQL's own functions that an expression, a function body or a trigger calls,
+// and that were not read before.
 func (l *loader) readCalledFunctions(ctx context.Context) error {
 	called := map[uint32]bool{}
 	for _, t := range l.allTrees() {
@@ -197,7 +197,7 @@ func (l *loader) readCalledFunctions(ctx context.Context) error {
 		}, slices.Sorted(maps.Keys(called)))
 }
 
-// readTypeFacts reads the types that a condition holds for, into a map.
+// readTypeFacts reads the types that meet the SQL condition where, and adds them to the map into.
 func (l *loader) readTypeFacts(ctx context.Context, into map[uint32]*typeFacts, where string, args ...any) error {
 	var (
 		t    typeFacts
@@ -215,7 +215,7 @@ func (l *loader) readTypeFacts(ctx context.Context, into map[uint32]*typeFacts, 
 		}, args...)
 }
 
-// setTypes replaces the known types.
+// setTypes replaces the types, and the tables of types that are derived from them.
 func (k *objectFacts) setTypes(types map[uint32]*typeFacts) {
 	k.types, k.elements, k.typeNames = types, map[uint32]*typeFacts{}, map[string][]*typeFacts{}
 	for _, t := range types {
@@ -228,8 +228,8 @@ func (k *objectFacts) setTypes(types map[uint32]*typeFacts) {
 	}
 }
 
-// readOperatorFacts reads the operators and operator classes that are not PostgreSQL's own, and whether there are
-// further casts between PostgreSQL's types.
+// readOperatorFacts reads the operators and operator classes that are not PostgreSQL's own. It also reads whether
+// another role has made a cast between PostgreSQL's own types.
 func (l *loader) readOperatorFacts(ctx context.Context) error {
 	var o operator
 	if err := l.each(ctx, "SELECT o.oid, o.oprname, o.oprcode::oid FROM pg_operator AS o WHERE o.oid >= 16384",
@@ -266,9 +266,9 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 			"16384 AND u.casttarget < 16384)").Scan(&l.objects.hasCastOfNativeTypes)
 }
 
-// readUserCodeObjects reads for which objects PostgreSQL runs functions of other roles. Without being asked to,
-// PostgreSQL runs them when it compares or converts values of a type, makes a value of a text that stands beside it (an
-// array of a domain), or makes JSON of a value.
+// readUserCodeObjects reads for which objects PostgreSQL itself calls functions of other roles, although no statement
+// names them. PostgreSQL does so when it compares or converts values of a type, reads a constant of a domain's array
+// type, or makes JSON.
 func (l *loader) readUserCodeObjects(ctx context.Context) error {
 	k := &l.objects
 	k.typesRunningUserCode = map[uint32]bool{}
@@ -322,15 +322,15 @@ func (l *loader) readUserCodeObjects(ctx context.Context) error {
 		}, foreignFunctions)
 }
 
-// hasOnlyNativeOrder tells whether all casts between PostgreSQL's types, and all operator classes that order or hash
-// them, are PostgreSQL's own.
+// hasOnlyNativeOrder tells whether all casts between PostgreSQL's own types, and all operator classes that order or
+// hash these types, are PostgreSQL's own.
 func (k *objectFacts) hasOnlyNativeOrder() bool {
 	return !k.hasCastOfNativeTypes &&
 		!slices.ContainsFunc(k.classes, func(c operatorClass) bool { return c.comparesType && c.typeOID < firstNormalOID })
 }
 
-// mayRunOperator tells whether a text may contain an operator that calls a function of other roles: under the
-// operator's name, or as LIKE, SIMILAR, IN, BETWEEN, NULLIF or CASE.
+// mayRunOperator tells whether the text of a function may contain an operator that calls a function of another role.
+// Such an operator may stand there by its name, or as LIKE, SIMILAR, IN, BETWEEN, NULLIF or CASE.
 func (k *objectFacts) mayRunOperator(text string) bool {
 	if len(k.operatorNames) == 0 {
 		return false

@@ -1,7 +1,7 @@
 // Package pgcatalog reads a catalog snapshot from a server.
 //
-// It reads public catalogs only, so that any role may load one and every role loads the same. It does not wait for
-// locks of others' DDL longer than the server's settings say, and it reads no table of the application.
+// It reads public catalogs only, so that every role can load a snapshot and all roles load the same. It waits for locks
+// of DDL no longer than the server's settings allow, and it reads no table of the application.
 package pgcatalog
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Load reads what the database contains, resolved along searchPath.
+// Load reads a snapshot of the database, in which names without a schema are found along searchPath.
 func Load(ctx context.Context, conn *pgx.Conn, searchPath []string) (*catalog.Snapshot, error) {
 	return NewReader(searchPath).Read(ctx, conn)
 }
 
-// catalogReader asks the server.
+// catalogReader runs queries in one transaction on the server.
 type catalogReader struct {
 	tx            pgx.Tx
 	serverVersion int
 }
 
-// readAll reads all facts.
+// readAll reads all facts from the server.
 func readAll(ctx context.Context, reader *catalogReader, searchPath []string) (*catalogFacts, error) {
 	f := &catalogFacts{spec: catalog.Spec{SearchPath: slices.Clone(searchPath)}, collations: map[uint32]collation{}}
 	if err := reader.tx.QueryRow(ctx, "SELECT current_database(), current_setting('server_version_num')::int4").
@@ -57,7 +57,7 @@ func readAll(ctx context.Context, reader *catalogReader, searchPath []string) (*
 	return f, nil
 }
 
-// callUntilError calls functions until one of them fails.
+// callUntilError calls the functions in order, and stops at the first error.
 func callUntilError(ctx context.Context, read ...func(context.Context) error) error {
 	for _, f := range read {
 		if err := f(ctx); err != nil {
@@ -67,7 +67,7 @@ func callUntilError(ctx context.Context, read ...func(context.Context) error) er
 	return nil
 }
 
-// each runs a query and hands every row to f through the scanned destinations.
+// each runs a query. For every row it stores the values in the variables to which scan points, and calls f.
 func (r *catalogReader) each(ctx context.Context, sql string, scan []any, f func() error, args ...any) error {
 	rows, err := r.tx.Query(ctx, sql, args...)
 	if err != nil {

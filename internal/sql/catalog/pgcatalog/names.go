@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// readFunctions reads the functions outside the system's schemas. The properties of an aggregate are the properties of
-// the functions that it is made of. Its own row says immutable and not SECURITY DEFINER, whatever its functions are.
-// proargnames also names OUT arguments; proargmodes tells which of the names are input arguments.
+// readFunctions reads the functions outside pg_catalog and information_schema. An aggregate has the properties of the
+// functions that it uses, since its own row in pg_proc always says immutable and not SECURITY DEFINER. proargnames also
+// names OUT arguments; proargmodes tells which of the names are input arguments.
 func (l *loader) readFunctions(ctx context.Context) error {
 	aggregates, err := l.readAggregates(ctx)
 	if err != nil {
@@ -74,8 +74,8 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		})
 }
 
-// setMayBeReplaced tells functions of extensions whether they may be replaced. Functions that change are copied, since
-// other snapshots share them.
+// setMayBeReplaced sets for functions of extensions whether the extension's owner may have replaced them. It changes
+// copies of the functions, since older snapshots share the originals.
 func (l *loader) setMayBeReplaced(context.Context) error {
 	functions := slices.Clone(l.spec.Functions)
 	for i, f := range functions {
@@ -91,7 +91,7 @@ func (l *loader) setMayBeReplaced(context.Context) error {
 	return nil
 }
 
-// aggregateFacts joins the facts about the functions that an aggregate is made of.
+// aggregateFacts combines the properties of the functions that an aggregate uses.
 type aggregateFacts struct {
 	securityDefiner bool
 	volatility      byte
@@ -116,9 +116,9 @@ func (r *catalogReader) readAggregates(ctx context.Context) (map[uint32]aggregat
 		})
 }
 
-// readDefinerDefaults reads which functions run one with its owner's rights where a call leaves an argument out: the
-// defaults call it, or a function does that they call and whose body PostgreSQL keeps parsed. Defaults are kept as
-// trees, which name functions by their OIDs.
+// readDefinerDefaults reads which functions have an argument default that calls a SECURITY DEFINER function. The
+// default may call it directly, or through a function whose body PostgreSQL stores as a parsed tree. PostgreSQL stores
+// defaults as trees, which name functions by their OIDs.
 func (r *catalogReader) readDefinerDefaults(ctx context.Context) (map[uint32]string, error) {
 	var (
 		oid  uint32
@@ -139,7 +139,7 @@ func (r *catalogReader) readDefinerDefaults(ctx context.Context) (map[uint32]str
 		})
 }
 
-// readArgTypes reads how types are written that functions outside pg_catalog take.
+// readArgTypes reads the names of the argument types of functions outside pg_catalog, as format_type writes them.
 func (r *catalogReader) readArgTypes(ctx context.Context) (map[uint32]string, error) {
 	var (
 		oid  uint32
@@ -204,7 +204,7 @@ func (l *loader) readTypes(ctx context.Context) error {
 		})
 }
 
-// readDomainBaseTypes reads the types under domains that are none.
+// readDomainBaseTypes reads for each domain the type on which it is based, through several domains.
 func (r *catalogReader) readDomainBaseTypes(ctx context.Context) (map[uint32]string, error) {
 	var (
 		domain uint32
@@ -238,9 +238,9 @@ func (r *catalogReader) readLabels(ctx context.Context) (map[uint32][]string, er
 		})
 }
 
-// readCheckFunctions reads the functions by which domains check their values, and ranges compare and round their
-// bounds. A check depends on functions, and on operators, which stand for functions. Functions of pg_catalog are not
-// recorded.
+// readCheckFunctions reads the functions that the CHECK constraints of domains call, and those that compare and round
+// the bounds of ranges. A check may call a function through an operator. PostgreSQL records no dependencies on
+// functions of pg_catalog.
 func (r *catalogReader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, error) {
 	var typeOID, function uint32
 	functions := map[uint32][]uint32{}
@@ -291,7 +291,7 @@ func (l *loader) readOperators(ctx context.Context) error {
 		})
 }
 
-// readSystemNames reads the names that the system's own schemas have.
+// readSystemNames reads the names of functions and operators in pg_catalog, and of functions in information_schema.
 func (l *loader) readSystemNames(ctx context.Context) error {
 	for _, part := range []struct {
 		into *map[string]bool

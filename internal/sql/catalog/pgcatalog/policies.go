@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// isForeignPolicySQL tells whether a row policy l is not ours and concerns our roles: the policy is for PUBLIC, or for
-// one of our roles by name. Our roles are members of no role; doctor refuses to serve if one is.
+// isForeignPolicySQL is the condition that a row policy l is not pgconsent's and applies to pgconsent's roles: it is
+// for PUBLIC, or names one of these roles. pgconsent's roles are members of no other role, and pgconsent doctor reports
+// it if one is.
 const isForeignPolicySQL = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_insert', 'pgconsent_update', 'pgconsent_delete',
 	'pgconsent_none',
 	'pgconsent_open', 'pgconsent_reader', 'pgconsent_current', 'pgconsent_waited_update',
@@ -34,13 +35,14 @@ func (l *loader) readPolicies(ctx context.Context) error {
 		})
 }
 
-// isHarmlessInPolicy tells whether a permissive policy can call a function without running anybody's code. PostgreSQL
-// drops the policy before it plans, since pgconsent's own policy beside it is true. Before that it evaluates calls of
-// immutable functions, and inlines SQL functions: their bodies replace their calls (inline_function, clauses.c).
+// isHarmlessInPolicy tells whether a permissive row policy of the application may call a function without running code
+// of other roles. PostgreSQL drops that policy before it plans, since pgconsent's own policy on the table is true. But
+// earlier it evaluates calls of immutable functions, and inlines SQL functions: their bodies replace their calls
+// (inline_function, clauses.c).
 //
-// So a function in another language is harmless if it is not immutable. An SQL function is harmless if it is not
-// inlined, or if it is plain, as Supabase's auth.uid() is. A body that is not inlined because it has a sub-select was
-// parsed all the same, which makes values of the constants in it.
+// So a function in another language than SQL is harmless if it is not immutable. An SQL function is harmless if
+// PostgreSQL does not inline it, or if isHarmlessSQL holds, as for Supabase's auth.uid(). PostgreSQL also parses a body
+// that it then does not inline because of a sub-select, and so reads the constants in the body.
 func (k *objectFacts) isHarmlessInPolicy(f *function) bool {
 	switch {
 	case f.hasDefaults:

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Reader reads snapshots of one database, one after another. After the first it reads again only the relations that
-// have changed, and everything where something else has. All of its connections must be to the same server.
+// Reader reads snapshots of one database, one after another. After the first snapshot it reads only the relations that
+// have changed. It reads everything if other objects have changed. All connections must be to the same server.
 type Reader struct {
 	searchPath []string
 
@@ -34,25 +34,25 @@ func NewReader(searchPath []string) *Reader {
 }
 
 const (
-	// maxRelations is how many relations are read again by themselves.
+	// maxRelations is the largest number of changed relations that are read one by one; with more, everything is read.
 	maxRelations = 300
-	// fullReadInterval is how long after everything was read it is read again, if anything has changed meanwhile.
+	// fullReadInterval is the time after a full read from which on the next change causes another full read.
 	fullReadInterval = 10 * time.Minute
 )
 
-// transactionSettings are the settings of the transaction. Queries about some relations are planned once for a
-// connection: each plan is good for all of them, and planning takes longer than reading.
+// transactionSettings are the settings of the transaction that reads. Queries about some relations are planned once for
+// each connection: the generic plan serves for all of them, and planning takes longer than reading.
 var transactionSettings = append(slices.Clone(catalog.ReadingSettings), "SET LOCAL plan_cache_mode = force_generic_plan")
 
-// Reset makes the next Read read everything.
+// Reset makes the next Read read everything again.
 func (r *Reader) Reset() { r.lastSnapshot, r.facts, r.versions = nil, nil, nil }
 
-// AgentChanges returns how often Read has found that rows of the catalogs were written, of temporary tables aside. It
-// grows as well for rows that no snapshot tells of, such as rights and the definitions of pgconsent's own views and
-// policies, and when everything is read, since what was written before is not known then.
+// AgentChanges counts the calls of Read that found changed rows in the catalogs, apart from rows about temporary
+// tables. It also counts changes that no snapshot shows, such as rights, and the definitions of pgconsent's own views
+// and policies. It counts each full read, since a full read does not tell what has changed.
 func (r *Reader) AgentChanges() int64 { return r.agentChanges }
 
-// ColumnNumbers are the numbers of the columns of a relation as it was read last, by their names.
+// ColumnNumbers returns the numbers of a relation's columns by their names, as they were last read.
 func (r *Reader) ColumnNumbers(relation uint32) map[string]int16 {
 	if r.facts == nil || r.facts.relations[relation] == nil {
 		return nil
@@ -76,8 +76,8 @@ func (r *Reader) Read(ctx context.Context, conn *pgx.Conn) (*catalog.Snapshot, e
 	return r.lastSnapshot, nil
 }
 
-// read reads in one snapshot. With an empty path every name that format_type writes is qualified, except for the names
-// of pg_catalog.
+// read reads everything in one snapshot of PostgreSQL. The search path is empty, so that format_type qualifies all
+// names except those of pg_catalog.
 func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {

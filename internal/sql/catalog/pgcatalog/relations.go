@@ -8,15 +8,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// extensionSQL is the extension that an object belongs to, or ”.
+// extensionSQL returns the SQL of the name of the extension to which an object belongs, or ”.
 func extensionSQL(class, oid string) string {
 	return `COALESCE((SELECT e.extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid
 		WHERE d.classid = '` + class + `'::regclass AND d.objid = ` + oid + ` AND d.deptype = 'e'
 		  AND d.refclassid = 'pg_extension'::regclass), '')`
 }
 
-// isEnforcedSQL tells whether PostgreSQL holds rows to a constraint con. A constraint that is NOT ENFORCED, which
-// exists from 18 on, rules nothing out.
+// isEnforcedSQL returns the condition that PostgreSQL enforces a constraint con. From PostgreSQL 18 on, a constraint
+// may be NOT ENFORCED.
 func (r *catalogReader) isEnforcedSQL() string {
 	if r.serverVersion < 180000 {
 		return "true"
@@ -24,15 +24,15 @@ func (r *catalogReader) isEnforcedSQL() string {
 	return "con.conenforced"
 }
 
-// readsWholeRowSQL tells whether an expression reads a whole row, which is no column that it depends on.
+// readsWholeRowSQL returns the condition that an expression reads a whole row, for which pg_depend names no column.
 func readsWholeRowSQL(tree string) string { return "(" + tree + "::text LIKE '%:varattno 0 %')" }
 
 // relationRow is a row of pg_class.
 type relationRow struct {
 	catalog.Relation        // the fields that pg_class has
-	rowType          uint32 // 0: it has none
+	rowType          uint32 // the OID of the relation's row type; 0: the relation has no row type
 	owner            uint32
-	isHeapTable      bool // a table of PostgreSQL's own access method
+	isHeapTable      bool // a table with PostgreSQL's own access method heap
 }
 
 func (r *relationReader) readRelations(ctx context.Context) error {
@@ -66,7 +66,7 @@ func (r *relationReader) readRelations(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// readParents reads which relations inherit from which, partitions included.
+// readParents reads of which relations each relation is a partition or an inheritance child.
 func (r *relationReader) readParents(ctx context.Context) error {
 	var child, parent uint32
 	return r.each(ctx, "SELECT i.inhrelid, i.inhparent FROM pg_inherits AS i WHERE "+
@@ -78,7 +78,7 @@ func (r *relationReader) readParents(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// isForeignRelationSQL tells whether a relation is neither the system's nor ours.
+// isForeignRelationSQL is the condition that a relation is neither in PostgreSQL's schemas nor in pgconsent's.
 const isForeignRelationSQL = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', ` +
 	`'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
 
@@ -106,7 +106,7 @@ func (r *relationReader) readViews(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// viewRead is a relation that a view reads, and the columns of it.
+// viewRead is a relation that a view reads, with the columns that the view reads of it.
 type viewRead struct {
 	relation uint32
 	columns  []string
@@ -124,7 +124,8 @@ type columnRow struct {
 	catalog.Column // the fields that pg_attribute has
 }
 
-// readColumns reads the columns. What only some of them have is read by itself: joined to all columns it takes longer.
+// readColumns reads the columns of relations. Facts that only few columns have are read by separate queries, since
+// joining them to all columns takes longer.
 func (r *relationReader) readColumns(ctx context.Context) error {
 	var (
 		oid uint32
@@ -138,7 +139,7 @@ func (r *relationReader) readColumns(ctx context.Context) error {
 		[]any{&oid, &c.number, &c.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity},
 		func() error {
 			facts := r.factsOf(oid)
-			// The rows come in no order, which is seldom another than that of the columns.
+			// The query has no ORDER BY, but its rows usually come in the order of the columns, and the slice stays sorted.
 			i, _ := slices.BinarySearchFunc(facts.columns, c.number,
 				func(c columnRow, n int16) int { return cmp.Compare(c.number, n) })
 			facts.columns = slices.Insert(facts.columns, i, c)
@@ -146,8 +147,7 @@ func (r *relationReader) readColumns(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// readDefaults reads the defaults of columns. A default has no columns in it, so that it needs no names of these to be
-// written.
+// readDefaults reads the defaults of columns. A default names no columns, so pg_get_expr needs no relation to write it.
 func (r *relationReader) readDefaults(ctx context.Context) error {
 	var (
 		ofColumn column
@@ -177,7 +177,7 @@ func (l *loader) readDomainDefaults(ctx context.Context) error {
 		})
 }
 
-// setColumns tells relations of their columns.
+// setColumns sets the columns of each relation.
 func (l *loader) setColumns(ctx context.Context) error {
 	l.attributes = map[uint32][]attribute{}
 	for oid, relation := range l.relations {
@@ -206,7 +206,7 @@ func (l *loader) setColumns(ctx context.Context) error {
 	return l.setCollations(ctx)
 }
 
-// setCollations tells columns of their collations, but for the database's own.
+// setCollations sets the collations of columns that have another collation than the database's default.
 func (l *loader) setCollations(ctx context.Context) error {
 	usedCollations := map[uint32]bool{}
 	for _, columns := range l.attributes {
@@ -232,8 +232,8 @@ type column struct {
 	number   int16
 }
 
-// readSequences reads whose next values columns are. The sequence of a default is the one on which the default depends,
-// the first made of several. That of an identity column depends on the column.
+// readSequences reads from which sequence each column gets its values. For a default, it is the first of the sequences
+// on which the default depends. For an identity column, it is the sequence that depends on the column.
 func (r *relationReader) readSequences(ctx context.Context) error {
 	var (
 		ofColumn column
@@ -261,7 +261,7 @@ func (r *relationReader) readSequences(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// firstSequence is the name of the first sequence among some relations.
+// firstSequence returns the name of the first relation in the list that is a sequence.
 func (l *loader) firstSequence(sequences []uint32) catalog.Name {
 	for _, oid := range sequences {
 		if s := l.relations[oid]; s != nil && s.Kind == catalog.Sequence {
@@ -271,7 +271,7 @@ func (l *loader) firstSequence(sequences []uint32) catalog.Name {
 	return catalog.Name{}
 }
 
-// columnsOf are the names of the columns of a relation for whose numbers isWanted returns true.
+// columnsOf returns the names of those columns of a relation for whose numbers isWanted returns true.
 func (l *loader) columnsOf(relation uint32, isWanted func(number int16) bool) []string {
 	names := []string{}
 	for i, attr := range l.attributes[relation] {
@@ -282,7 +282,7 @@ func (l *loader) columnsOf(relation uint32, isWanted func(number int16) bool) []
 	return names
 }
 
-// readPartitionedBy reads the columns of partition keys.
+// readPartitionedBy reads the columns on which the partition keys of tables depend.
 func (r *relationReader) readPartitionedBy(ctx context.Context) error {
 	var (
 		oid     uint32
@@ -300,7 +300,8 @@ func (r *relationReader) readPartitionedBy(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// setChecked finds which columns the checks read: each column, and the sets of columns that one check reads together.
+// setChecked sets which columns the CHECK constraints of each relation read, and which columns a single constraint
+// reads together.
 func (l *loader) setChecked(context.Context) error {
 	checkedNumbers, checkedTogether := map[uint32][]int16{}, map[uint32][][]string{}
 	for _, c := range l.checks {
@@ -336,8 +337,8 @@ type keyRow struct {
 	validated, matchFull                   bool
 }
 
-// readKeys reads primary and foreign keys. A key that refers to a partitioned table has a further row for each
-// partition, which is left out since it requires the same.
+// readKeys reads primary and foreign keys. For a foreign key that refers to a partitioned table, PostgreSQL has a
+// further row for each partition. These rows are left out, since they require the same.
 func (r *relationReader) readKeys(ctx context.Context) error {
 	var (
 		oid uint32
@@ -356,7 +357,7 @@ func (r *relationReader) readKeys(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// setKeys tells relations of their primary and foreign keys.
+// setKeys sets the primary and foreign keys of each relation.
 func (l *loader) setKeys(context.Context) error {
 	for oid, relation := range l.relations {
 		for _, k := range l.catalogFacts.relations[oid].keys {
@@ -376,7 +377,7 @@ func (l *loader) setKeys(context.Context) error {
 	return nil
 }
 
-// columnNames are the names of a relation's columns that have these numbers, in the order of the numbers.
+// columnNames returns the names of the columns with these numbers, in the order of the numbers.
 func (l *loader) columnNames(relation uint32, numbers []int16) []string {
 	out := []string{}
 	for _, number := range numbers {
@@ -388,14 +389,14 @@ func (l *loader) columnNames(relation uint32, numbers []int16) []string {
 	return out
 }
 
-// actionsByLetter are the letters of pg_constraint.
+// actionsByLetter has the actions of foreign keys by their letters in pg_constraint (confdeltype and confupdtype).
 var actionsByLetter = map[string]catalog.Action{
 	"a": catalog.NoAction, "r": catalog.Restrict, "c": catalog.Cascade, "n": catalog.SetNull, "d": catalog.SetDefault,
 }
 
-// readVectors reads the text search vectors that an index has computed for each row of a table, so that they fail for
-// none. An index that rows of older snapshots may be missing from (indcheckxmin), over some rows, or of a table with
-// children is none; nor is any where a name of a configuration could mean two.
+// readVectors reads the to_tsvector expressions that an index has computed for every row of a table, so that they fail
+// for no row. It leaves out partial indexes, indexes of tables with children, and indexes that may lack rows of older
+// snapshots (indcheckxmin). It reads none if two text search configurations have the same name.
 func (r *relationReader) readVectors(ctx context.Context) error {
 	var (
 		oid        uint32

@@ -9,8 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Sizes estimates how many rows the tables have, as the planner does: by the rows in a page when the table was last
-// analyzed, and its pages now. How many values a column has the control role learns from pgconsent.distinct_values.
+// Sizes estimates the number of rows of each table as the planner does: from the rows per page at the last ANALYZE, and
+// the present number of pages. The control role reads the numbers of distinct values from the function
+// pgconsent.distinct_values.
 func Sizes(ctx context.Context, conn *pgx.Conn, tables []*catalog.Relation) (catalog.Sizes, error) {
 	oids, names := make([]uint32, len(tables)), map[uint32]catalog.Name{}
 	for i, t := range tables {
@@ -44,7 +45,7 @@ func Sizes(ctx context.Context, conn *pgx.Conn, tables []*catalog.Relation) (cat
 		{"SELECT d.relation, d.attribute, d.number FROM pgconsent.distinct_values($1::pg_catalog.oid[]) AS d",
 			[]any{&oid, &column, &number}, func() error {
 				size := sizes[names[oid]]
-				if number < 0 { // a share of the rows
+				if number < 0 { // a negative number is a share of the rows
 					number *= -size.Rows
 				}
 				if size.DistinctValues != nil && number >= 1 {

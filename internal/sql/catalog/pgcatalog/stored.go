@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// What tables and domains have of expressions, as the catalogs store them. Columns are by their numbers.
+// These are the objects with expressions, as the catalogs store them. Columns are given by their numbers.
 type (
 	check struct {
 		relation, domain uint32 // the table or the domain of the CHECK constraint; the other one is 0
 		name             string
-		tree             *tree // nil: a column is NOT NULL
+		tree             *tree // nil: the constraint is NOT NULL
 		keys             []int16
 		isEnforced       bool
 		isValidated      bool
@@ -47,7 +47,7 @@ func dependencyColumnsSQL(catalog, object, relation string) string {
 		  AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ` + relation + ` AND d.refobjsubid > 0)`
 }
 
-// checks reads the constraints on relations, or on domains, that a condition holds for.
+// checks reads the CHECK and invalid NOT NULL constraints of relations or domains that meet the SQL condition where.
 func (r *catalogReader) checks(ctx context.Context, where string, add func(check), args ...any) error {
 	var (
 		c    check
@@ -128,7 +128,7 @@ func (r *relationReader) readStatistics(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// newTrees are the trees of the texts that are not nil.
+// newTrees returns the trees of the texts that are not nil.
 func newTrees(texts ...*string) []*tree {
 	var out []*tree
 	for _, text := range texts {
@@ -139,7 +139,7 @@ func newTrees(texts ...*string) []*tree {
 	return out
 }
 
-// allTrees are all expressions, and the bodies of functions in SQL that are kept parsed.
+// allTrees returns all stored expressions, and the bodies of SQL functions that are stored as parsed trees.
 func (l *loader) allTrees() []*tree {
 	var out []*tree
 	for _, f := range l.objects.functions {

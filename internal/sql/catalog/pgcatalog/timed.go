@@ -21,19 +21,20 @@ const (
 )
 
 const (
-	// statementTimePattern is an expression that a trigger may set a column to and still do no more than write the time:
-	// the time of the transaction or of the statement, which every row gets alike. The clock's time differs from row to
-	// row.
+	// statementTimePattern matches the expressions that a trigger may assign to a column so that onlyWritesTime still
+	// holds. They are the time of the transaction or of the statement, which is the same for every row. The time of
+	// clock_timestamp() differs from row to row.
 	statementTimePattern = `(?:(?:(?:pg_catalog\.)?(?:now|transaction_timestamp|statement_timestamp)` + spacePattern + `*\(` +
 		spacePattern + `*\)|current_timestamp|localtimestamp)(?:` + spacePattern + `+at` + spacePattern + `+time` + spacePattern + `+zone` +
 		spacePattern + `+'utc')?` +
 		`|(?:pg_catalog\.)?timezone` + spacePattern + `*\(` + spacePattern + `*'utc'(?:::text)?` + spacePattern + `*,` +
 		spacePattern + `*(?:pg_catalog\.)?now` + spacePattern + `*\(` + spacePattern + `*\)` + spacePattern + `*\))`
-	// assignedColumnPattern is the column, as a statement of PL/pgSQL sets it.
+	// assignedColumnPattern matches the beginning of an assignment to a column of NEW in PL/pgSQL, such as new.updated_at
+	// :=.
 	assignedColumnPattern = `new\.("[a-z0-9_]+"|[a-z_][a-z0-9_]*)` + spacePattern + `*:?=`
 )
 
-// These expressions are for texts in lower case.
+// These regular expressions are for texts in lower case.
 var (
 	lineComment         = regexp.MustCompile(`--[^\n\r]*`)
 	timeAssignmentsBody = regexp.MustCompile(`^` + spacePattern + `*begin` + spacePattern + `+(?:` + assignedColumnPattern + spacePattern +
@@ -43,7 +44,7 @@ var (
 	assignedColumn = regexp.MustCompile(assignedColumnPattern)
 )
 
-// statementTimeFunctions are the functions that statementTimePattern calls.
+// statementTimeFunctions are the functions that expressions of statementTimePattern call.
 var statementTimeFunctions = []string{"now", "transaction_timestamp", "statement_timestamp", "timezone"}
 
 // trigger is a row of pg_trigger.
@@ -89,10 +90,11 @@ func (r *relationReader) readTriggers(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// onlyWritesTime tells whether all that a trigger does before an update of a row is to write the time into columns such
-// as updated_at: columns of date or timestamp types that are in no key. Its body in PL/pgSQL consists of such
-// assignments, or its function is moddatetime of the extension. No function of other roles, in whatever schema, has a
-// name that such a body calls. The assignments need no cast but PostgreSQL's own, which nobody replaces.
+// onlyWritesTime tells whether a trigger before the update of a row does nothing but write the time into columns such
+// as updated_at. The columns have date or timestamp types and are in no key. The body in PL/pgSQL consists of such
+// assignments, or the function is moddatetime of the extension of that name. No schema has a function of another role
+// with the name of a function that such a body calls. The assignments need only casts of PostgreSQL's own, which nobody
+// can replace.
 func (l *loader) onlyWritesTime(t trigger) bool {
 	if t.typeBits&(triggerForEachRow|triggerBefore|triggerOnUpdate|triggerInsteadOf) != triggerForEachRow|triggerBefore|triggerOnUpdate {
 		return false
@@ -108,7 +110,8 @@ func (l *loader) onlyWritesTime(t trigger) bool {
 	})
 }
 
-// assignedTimeColumns are the columns that the function of a trigger writes the time into, if it does nothing else.
+// assignedTimeColumns returns the columns into which a trigger's function writes the time. onlyTime is false if the
+// function may do anything else.
 func (l *loader) assignedTimeColumns(t trigger) (columns []string, onlyTime bool) {
 	k, f := &l.objects, l.objects.functions[t.functionOID]
 	if f.language == "c" {

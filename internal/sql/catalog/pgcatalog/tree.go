@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// tree is an expression, or the body of a function in SQL, as the catalogs store it.
+// tree is an expression, or the parsed body of an SQL function, as the catalogs store it (pg_node_tree).
 type tree struct {
 	text        string
-	functions   []uint32 // functions that it calls
-	types       []uint32 // types of the values in it
+	functions   []uint32 // functions that the expression calls
+	types       []uint32 // types of the values in the expression
 	nodes       []string // the names of its nodes, such as OPEXPR
 	hasWholeRow bool
 }
 
 var treeColumn = regexp.MustCompile(`:varattno ([0-9]+)`)
 
-// newTree is nil where there is no expression. It looks for the marks before the names of nodes and their fields:
-// regular expressions take ten times as long.
+// newTree parses a stored expression; it returns nil for NULL. It searches for the characters that begin names of nodes
+// and fields, since regular expressions would take ten times as long.
 func newTree(text *string) *tree {
 	if text == nil {
 		return nil
@@ -53,8 +53,8 @@ func (t *tree) hasNode(prefixes []string) bool {
 	})
 }
 
-// isType tells whether the field of this name has the OID of a type. The names nulltesttype and booltesttype only look
-// so: they have a kind of test, such as IS NULL or IS TRUE.
+// isType tells whether the field with this name holds the OID of a type. The fields nulltesttype and booltesttype hold
+// a kind of test instead, such as IS NULL or IS TRUE.
 func isType(name string) bool {
 	if strings.HasPrefix(name, "nulltesttype") || strings.HasPrefix(name, "booltesttype") {
 		return false
@@ -63,7 +63,7 @@ func isType(name string) bool {
 	return strings.HasSuffix(name, "type") && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
-// appendNew appends one to a list that does not have it yet.
+// appendNew appends a value to a list unless the list has the value already.
 func appendNew[T comparable](to []T, value T) []T {
 	if slices.Contains(to, value) {
 		return to
@@ -74,7 +74,7 @@ func appendNew[T comparable](to []T, value T) []T {
 // unknownOID is an OID that no object has.
 const unknownOID = 1<<32 - 1
 
-// parseOID returns the OID that is written in digits, or unknownOID.
+// parseOID returns the OID that the digits spell, or unknownOID if they spell none.
 func parseOID(digits string) uint32 {
 	oid, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil {
@@ -83,7 +83,7 @@ func parseOID(digits string) uint32 {
 	return uint32(oid)
 }
 
-// findOIDs returns the OIDs that the first group of a regular expression finds in a text, each once.
+// findOIDs returns the OIDs that the first group of a regular expression matches in a text, each once.
 func findOIDs(find *regexp.Regexp, text string) []uint32 {
 	var out []uint32
 	for _, m := range find.FindAllStringSubmatch(text, -1) {
@@ -92,8 +92,8 @@ func findOIDs(find *regexp.Regexp, text string) []uint32 {
 	return out
 }
 
-// readsWholeRow tells whether the tree reads a whole row. pg_depend has no column for that.
+// readsWholeRow tells whether the expression reads a whole row. For such an expression pg_depend names no column.
 func (t *tree) readsWholeRow() bool { return t != nil && t.hasWholeRow }
 
-// columns are the numbers of the columns that the tree reads one by one; see readsWholeRowSQL.
+// columns returns the numbers of the columns that the expression reads; 0 stands for a whole row.
 func (t *tree) columns() []uint32 { return findOIDs(treeColumn, t.text) }

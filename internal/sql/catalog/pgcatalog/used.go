@@ -11,7 +11,7 @@ import (
 
 const isForeignSchemaSQL = `pn.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$|pgconsent)'`
 
-// FunctionUses returns what is known of the relations that functions of the application read and write.
+// FunctionUses returns the relations that functions of the application read and write, as far as that can be known.
 func FunctionUses(ctx context.Context, conn *pgx.Conn) ([]catalog.FunctionUse, error) {
 	return queryRows(ctx, conn, "what functions read", `
 WITH relation AS (
@@ -46,7 +46,8 @@ WHERE `+isForeignSchemaSQL+` GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
 		})
 }
 
-// Triggers returns the triggers of the application's tables that run with the rights of whoever changes a row.
+// Triggers returns the triggers on the application's tables whose functions run with the rights of the role that
+// changes a row.
 func Triggers(ctx context.Context, conn *pgx.Conn) ([]catalog.Trigger, error) {
 	return queryRows(ctx, conn, "triggers", `
 SELECT t.tgname, pn.nspname, c.relname, fn.nspname, p.proname,
@@ -66,8 +67,8 @@ AND fn.nspname OPERATOR(pg_catalog.!~) '^(pg_|pgconsent)' AND `+isForeignSchemaS
 		})
 }
 
-// DefinerDefaults returns the columns whose defaults call a function that is SECURITY DEFINER. A column without a
-// default has the default of its domain.
+// DefinerDefaults returns the columns whose defaults call a SECURITY DEFINER function. A column without a default of
+// its own has the default of its domain.
 func DefinerDefaults(ctx context.Context, conn *pgx.Conn) ([]catalog.DefinerDefault, error) {
 	return queryRows(ctx, conn, "defaults", `
 SELECT pn.nspname, c.relname, a.attname, pg_catalog.min(p.oid::pg_catalog.regprocedure::pg_catalog.text)
@@ -89,7 +90,8 @@ WHERE p.prosecdef AND NOT a.attisdropped AND a.attgenerated OPERATOR(pg_catalog.
 		})
 }
 
-// queryRows reads the rows of a query. into returns pointers to the fields that take the values of a row.
+// queryRows returns the rows of a query. The function into returns pointers to the fields of T that take the values of
+// a row.
 func queryRows[T any](ctx context.Context, conn *pgx.Conn, kind, sql string, into func(*T) []any) ([]T, error) {
 	rows, err := conn.Query(ctx, sql)
 	if err == nil {

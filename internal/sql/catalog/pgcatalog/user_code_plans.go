@@ -11,16 +11,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// plannedExpression is an expression of which PostgreSQL evaluates constant parts while it plans to read a table.
+// plannedExpression is an expression whose constant parts PostgreSQL may evaluate while it plans a statement that reads
+// a table.
 type plannedExpression struct {
 	relation     uint32
 	tree         *tree
 	permissive   bool // the row policy is permissive
 	source       string
-	foreignCalls []uint32 // functions of other roles, if one may be run
+	foreignCalls []uint32 // the functions of other roles in it, if PostgreSQL may call one while planning; else nil
 }
 
-// plannedExpressions are the expressions of indexes, statistics, partition keys, checks and row policies.
+// plannedExpressions returns the expressions of indexes, statistics, partition keys, checks and row policies.
 func (l *loader) plannedExpressions() []plannedExpression {
 	var out []plannedExpression
 	for _, i := range l.indexes {
@@ -47,9 +48,9 @@ func (l *loader) plannedExpressions() []plannedExpression {
 	return out
 }
 
-// readPlannerUserCode reads of which relations a read may run functions of other roles. When PostgreSQL makes a plan,
-// it evaluates expressions of their indexes, statistics, partitions, checks and policies over constants. It also finds
-// rows, and partitions, by functions of operator classes.
+// readPlannerUserCode finds the relations for which PostgreSQL may call functions of other roles when a statement reads
+// them. While planning, PostgreSQL evaluates constant parts of expressions in indexes, statistics, partition keys,
+// checks and policies. To find rows and partitions, it also calls functions of operator classes.
 func (l *loader) readPlannerUserCode(ctx context.Context) error {
 	k := &l.objects
 	for _, p := range l.policies {
@@ -94,8 +95,8 @@ func (l *loader) readPlannerUserCode(ctx context.Context) error {
 	return nil
 }
 
-// callsWhilePlanning are the functions of other roles in an expression if PostgreSQL may run one of them while it
-// plans; else nil.
+// callsWhilePlanning returns the functions of other roles in an expression if PostgreSQL may call one of them while it
+// plans; otherwise nil.
 func (k *objectFacts) callsWhilePlanning(x plannedExpression) []uint32 {
 	var functions []uint32
 	isAlwaysRun := false
@@ -114,7 +115,8 @@ func (k *objectFacts) callsWhilePlanning(x plannedExpression) []uint32 {
 	return nil
 }
 
-// addPlannerUserCode notes that a read of a relation may run functions of other roles, and by what.
+// addPlannerUserCode notes that reading a relation may call functions of other roles. source names the object that
+// causes this.
 func (l *loader) addPlannerUserCode(relation uint32, source string) {
 	r := l.relations[relation]
 	if r == nil {
@@ -148,8 +150,8 @@ func (l *loader) readIndexUserCode(ctx context.Context) error {
 		}, l.objects.userCode.classesCallableByAnybody)
 }
 
-// typesRunningUserCode are the names of the types for which PostgreSQL itself runs functions of other roles, and of the
-// types that are made of these, by OID.
+// typesRunningUserCode returns the names, by OID, of the types for which PostgreSQL itself calls functions of other
+// roles. It also returns the types that contain such types.
 func (l *loader) typesRunningUserCode(ctx context.Context) (map[uint32]string, error) {
 	if len(l.objects.typesRunningUserCode) == 0 {
 		return nil, nil
@@ -173,7 +175,7 @@ func (l *loader) typesRunningUserCode(ctx context.Context) (map[uint32]string, e
 		}, slices.Sorted(maps.Keys(l.objects.typesRunningUserCode)))
 }
 
-// readSignatures reads the names of functions with the types of their arguments.
+// readSignatures reads the names of the given functions with the types of their arguments.
 func (l *loader) readSignatures(ctx context.Context, functions map[uint32]string) error {
 	if len(functions) == 0 {
 		return nil
@@ -189,8 +191,8 @@ func (l *loader) readSignatures(ctx context.Context, functions map[uint32]string
 		}, slices.Sorted(maps.Keys(functions)))
 }
 
-// inheritPlannerUserCode gives each partition or child what its parent or a sibling has, since a plan considers all of
-// them.
+// inheritPlannerUserCode marks a partition or child if its parent or one of its siblings is marked, since PostgreSQL
+// plans for all of them together.
 func (l *loader) inheritPlannerUserCode() {
 	byName := map[catalog.Name]*catalog.Relation{}
 	for _, relation := range l.relations {
@@ -216,8 +218,8 @@ func (l *loader) inheritPlannerUserCode() {
 	}
 }
 
-// notFoldedNodes are the kinds of nodes that are strict, or do nothing by themselves: PostgreSQL does not fold such a
-// node if a column is in it.
+// notFoldedNodes are the kinds of nodes that PostgreSQL does not evaluate while planning if they contain a column. They
+// are strict, or do nothing by themselves.
 var notFoldedNodes = []string{"VAR", "CONST", "FUNCEXPR", "OPEXPR", "RELABELTYPE", "COERCEVIAIO", "COLLATEEXPR"}
 
 var (
@@ -226,8 +228,8 @@ var (
 	nullConstantPattern = regexp.MustCompile(`^:constisnull true`)
 )
 
-// mayFold tells whether PostgreSQL may run one of some functions while it plans an expression, which is given as it is
-// stored. A call whose arguments have a column, and only late nodes beside it, does not run then.
+// mayFold tells whether PostgreSQL may call one of the functions while it plans a stored expression. PostgreSQL does
+// not call a function while planning if the arguments contain a column, and otherwise only notFoldedNodes.
 func mayFold(tree string, functions []uint32) bool {
 	if len(functions) == 0 {
 		return false

@@ -8,16 +8,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// When a row is written, PostgreSQL may run a function of the owner, with the rights of the role that writes. A
-// function that is known neither as PostgreSQL's own nor as pgconsent's counts as the owner's.
+// When a row is written, PostgreSQL may call functions of the table's owner, with the rights of the role that writes. A
+// function counts as the owner's unless it is PostgreSQL's own, pgconsent's, or code of a known extension.
 
 var foreignCodeNodes = []string{"CONVERTROWTYPE", "COERCETODOMAIN", "ROWCOMPARE", "MINMAX", "XMLEXPR", "JSON", "NEXTVALUE",
 	"SUBLINK"}
 
-// mayRunForeignCode tells whether an expression may run a function that is neither PostgreSQL's own nor of a known
-// extension, or whose result depends on more than its arguments, as with functions that execute a text. A function for
-// any type runs the code by which its arguments' types are compared, so every type in the expression counts. nil is no
-// expression.
+// mayRunForeignCode tells whether an expression may call code of other roles. Functions that are not immutable, except
+// now(), count as such code, since they may execute a text. A polymorphic function calls the functions that compare
+// values of its argument types, so all types in the expression count. t is nil if there is no expression.
 func (k *objectFacts) mayRunForeignCode(t *tree) bool {
 	return t != nil && (t.hasNode(foreignCodeNodes) || slices.ContainsFunc(t.functions, k.mayBeForeignCall) || !k.hasOnlyPlainTypes(t))
 }
@@ -28,15 +27,15 @@ func (k *objectFacts) mayBeForeignCall(oid uint32) bool {
 		f.name == "now")
 }
 
-// hasOnlyPlainTypes tells whether all types in an expression are plain.
+// hasOnlyPlainTypes tells whether isPlainType holds for all types in an expression.
 func (k *objectFacts) hasOnlyPlainTypes(t *tree) bool {
 	return !slices.ContainsFunc(t.types, func(oid uint32) bool { return !k.isPlainType(oid) })
 }
 
-// isForeign tells whether a function is neither PostgreSQL's own nor code of a known extension. A function of such an
-// extension counts as foreign if it is in another language than C. Others may have replaced it, as earth() is meant to
-// be, and it calls other functions by name. Only a superuser can replace C code, or a function that is the server's
-// under another name, such as those of citext's operators.
+// isForeign tells whether a function is neither PostgreSQL's own nor code of a known extension. A known extension's
+// function in another language than C counts as foreign: it calls other functions by name, and its owner may have
+// replaced it, as users are meant to replace earth(). Only a superuser can replace C code, or one of PostgreSQL's
+// functions under another name, as behind citext's operators.
 func (k *objectFacts) isForeign(f *function) bool {
 	return !f.isNative && !(k.isOfKnownExtension("pg_proc", f.oid) && (f.language == "c" || f.language == "internal"))
 }
@@ -46,10 +45,10 @@ func (k *objectFacts) isCallableByAnybody(f *function) bool {
 	return k.isForeign(f) && !(f.language == "c" && k.extensionOf("pg_proc", f.oid) != "")
 }
 
-// isPlainType tells whether no code of the owner runs when a value of a type is made, compared or written. Plain are
-// PostgreSQL's own types, types of known extensions, enums, and arrays of these. Domains (but see hasPlainType) and
-// composite types are not plain. Nor is a type that others have made comparable: its arrays are compared by their code.
-// In an expression OID 0 stands for no type.
+// isPlainType tells whether PostgreSQL calls no function of the owner to make, compare or write values of a type. It
+// holds for PostgreSQL's own types, types of known extensions, enums, and arrays of these. It does not hold for domains
+// (see hasPlainType) and composite types. Nor does it hold for a type for which another role has made an operator
+// class, since arrays of it are compared with that class. OID 0 in an expression stands for no type.
 func (k *objectFacts) isPlainType(oid uint32) bool {
 	return oid == 0 || k.isPlain(k.types[oid]) || k.isPlain(k.elements[oid])
 }
@@ -72,8 +71,8 @@ func (k *objectFacts) isPlain(t *typeFacts) bool {
 	})
 }
 
-// hasPlainType tells whether the type of a column is plain, or is a domain over a plain type whose checks run no code
-// of other roles.
+// hasPlainType tells whether isPlainType holds for the type of a column. It also accepts a domain over such a type
+// whose checks call no function of other roles.
 func (l *loader) hasPlainType(oid uint32) bool {
 	k := &l.objects
 	if k.isPlainType(oid) {
@@ -85,19 +84,19 @@ func (l *loader) hasPlainType(oid uint32) bool {
 	})
 }
 
-// withRenamedValue returns the check of a domain, in which the nodes for the domain's value have other names, so that
-// they do not count as casts to a domain.
+// withRenamedValue returns the check of a domain with other names for the nodes of the domain's value. Otherwise these
+// nodes would count as casts to a domain.
 func (t *tree) withRenamedValue() *tree {
 	text := strings.ReplaceAll(t.text, "{COERCETODOMAINVALUE ", "{VALUE ")
 	return newTree(&text)
 }
 
-// readUserCodeOfWrites finds the tables whose writes run no code of the owner. Triggers of foreign keys are
-// PostgreSQL's, and query with the rights of the tables' owners. Our triggers note what has changed, and some triggers
-// only write the time (timed.go).
+// readUserCodeOfWrites finds the tables whose updates or deletes call no function of the owner. Triggers of foreign
+// keys are PostgreSQL's own, and query with the rights of the tables' owners. pgconsent's own triggers do not count,
+// nor do triggers that only write the time (timed.go).
 func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	k := &l.objects
-	// tables whose update runs code of the owner, by something else than columns, policies and triggers
+	// tables whose updates call functions of the owner for other reasons than columns, policies and triggers
 	updateRunsCode := map[uint32]bool{}
 	for _, g := range l.generatedColumns {
 		updateRunsCode[g.relation] = updateRunsCode[g.relation] || g.isVirtual || k.mayRunForeignCode(g.tree)
@@ -112,14 +111,15 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	if err := l.readKeysRunningUserCode(ctx, updateRunsCode); err != nil {
 		return err
 	}
-	writesRunCode := map[uint32]bool{} // tables of which any write runs such code
+	writesRunCode := map[uint32]bool{} // tables of which every write calls functions of the owner
 	for _, p := range l.policies {
 		writesRunCode[p.relation] = writesRunCode[p.relation] || !p.permissive ||
 			slices.ContainsFunc(p.trees, func(t *tree) bool {
 				return !k.hasOnlyPlainTypes(t) || slices.ContainsFunc(t.functions, k.isHarmfulInPolicy)
 			})
 	}
-	deletesRunCode, updatesRunCode := map[uint32]bool{}, map[uint32]bool{} // tables with triggers that count
+	// tables with triggers that call the owner's functions
+	deletesRunCode, updatesRunCode := map[uint32]bool{}, map[uint32]bool{}
 	for _, t := range l.triggers {
 		runsForeignCode := k.mayRunForeignCode(t.whenTree) ||
 			!(k.functions[t.functionOID].isNative || t.schema == "pgconsent" &&
@@ -128,7 +128,7 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 		updatesRunCode[t.relation] = updatesRunCode[t.relation] ||
 			t.typeBits&triggerOnUpdate != 0 && runsForeignCode && (k.mayRunForeignCode(t.whenTree) || !l.onlyWritesTime(t))
 	}
-	isPlain := map[uint32]bool{} // whether a type is plain, by its OID
+	isPlain := map[uint32]bool{} // the results of hasPlainType, by the OIDs of types
 	for oid, relation := range l.relations {
 		if relation.Kind != catalog.Table || !l.heapTables[oid] || relation.Name.Schema == "pg_catalog" ||
 			relation.Name.Schema == "information_schema" || relation.HasRules || writesRunCode[oid] {
@@ -146,15 +146,16 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	return nil
 }
 
-// isHarmfulInPolicy tells whether a function that a row policy calls belongs to another role and may run when the
-// policy is planned.
+// isHarmfulInPolicy tells whether a function that a row policy calls belongs to another role, and PostgreSQL may call
+// it while it plans.
 func (k *objectFacts) isHarmfulInPolicy(oid uint32) bool {
 	f := k.functions[oid]
 	return f == nil || k.isForeign(f) && !k.isHarmlessInPolicy(f)
 }
 
-// readKeysRunningUserCode finds the tables with keys that compare by operators of other roles, or cast before
-// they compare. The columns of a foreign key are cast to the types that the operators of the referenced key compare.
+// readKeysRunningUserCode finds the tables with keys that PostgreSQL compares by operators of other roles, or casts by
+// functions of other roles. PostgreSQL casts the columns of a foreign key to the types that the operators of the
+// referenced key compare.
 func (l *loader) readKeysRunningUserCode(ctx context.Context, updateRunsCode map[uint32]bool) error {
 	uses := &l.objects.userCode
 	if len(uses.operators) == 0 && len(uses.casts) == 0 {
@@ -172,8 +173,8 @@ func (l *loader) readKeysRunningUserCode(ctx context.Context, updateRunsCode map
 		}, uses.operators, uses.casts)
 }
 
-// hasForeignMethod tells whether an index's access method or one of its operator classes is not known, or has a support
-// function of other roles.
+// hasForeignMethod tells whether an index has an unknown access method or operator class, or an operator class with a
+// support function of another role.
 func (k *objectFacts) hasForeignMethod(i *index) bool {
 	return i.methodOID >= firstNormalOID && !k.isOfKnownExtension("pg_am", i.methodOID) ||
 		slices.ContainsFunc(i.classes, func(oid uint32) bool {

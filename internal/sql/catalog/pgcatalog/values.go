@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// readValues reads the checks that let a column have a list of strings only, its own or its domain's: column IN ('a',
-// 'b') is stored as an operator over an array. Of several such checks it takes the one whose text is first.
+// readValues reads the CHECK constraints by which a column may hold only certain strings. PostgreSQL stores column IN
+// ('a', 'b') as an operator over an array. If a column has several such constraints, the one with the first text
+// counts.
 func (r *relationReader) readValues(ctx context.Context) error {
 	var (
 		oid    uint32
@@ -26,7 +27,7 @@ func (r *relationReader) readValues(ctx context.Context) error {
 		}, r.conditionArgs()...)
 }
 
-// readDomainValues reads such checks of domains.
+// readDomainValues reads the CHECK constraints by which a domain may hold only certain strings.
 func (l *loader) readDomainValues(ctx context.Context) error {
 	var (
 		domain uint32
@@ -42,7 +43,7 @@ func (l *loader) readDomainValues(ctx context.Context) error {
 		})
 }
 
-// setValues tells columns of the values that such checks allow.
+// setValues sets for each column the strings that its own or its domain's CHECK constraints allow.
 func (l *loader) setValues(context.Context) error {
 	for oid, relation := range l.relations {
 		values := l.catalogFacts.relations[oid].checkedValues
@@ -60,7 +61,7 @@ func (l *loader) setValues(context.Context) error {
 	return nil
 }
 
-// These expressions match how PostgreSQL prints `column IN ('a', 'b')` for text, varchar and their domains.
+// These regular expressions match how PostgreSQL prints `column IN ('a', 'b')` for text, varchar and their domains.
 var (
 	membershipPattern = regexp.MustCompile(
 		`^\(+(?:[^\s"'()]+|"(?:[^"]|"")+")\)*(?:::[a-z ]+)? = ANY \(+ARRAY\[(.*?)\]\)*(?:::[a-z ]+\[\])?\)+$`)

@@ -8,29 +8,30 @@ import (
 	"strings"
 )
 
-// A row of a catalog is never changed: DDL writes a row of another version, with its transaction in xmin. So what a
-// transaction has changed are the rows with an xmin that is not older than what was under way at the last reading, and
-// the rows that are gone. Versions that are written again without another content, as TRUNCATE and VACUUM FULL do, are
-// read and compared. VACUUM changes rows of pg_class in place: nothing that is read of them depends on that.
+// PostgreSQL never changes a row of a catalog in place: DDL writes a new version of the row, with its transaction in
+// xmin. So rows have changed if their xmin is not older than the oldest transaction that was running at the last
+// reading. Rows that no longer exist have changed, too. TRUNCATE and VACUUM FULL write new versions without another
+// content; these are read again and compared. VACUUM does change rows of pg_class in place, but only columns that are
+// not read here.
 
-// watchedCatalog is a catalog in which changed rows are looked for. A row is identified by a number with the OID of its
-// relation in the lower half; 0 there means no relation.
+// watchedCatalog is a catalog that is searched for changed rows. Each row is identified by a number, whose lower half
+// is the OID of the relation that the row is about. The lower half is 0 if the row is about no relation.
 type watchedCatalog struct {
 	name string
-	key  string // SQL of the number of a row x
-	// the upper half of the number is the OID of a relation, too
+	key  string // the SQL that computes the number of a row x
+	// the upper half of the number is the OID of a second relation
 	keyHasRelation bool
-	// rows are made and deleted only together with rows of other watched catalogs
+	// rows are added and deleted only together with rows of other watched catalogs
 	changesWithOthers bool
 	where             string
 }
 
-// rowNumberSQL returns the SQL of a row's number, from its OID and the OID of its relation.
+// rowNumberSQL returns the SQL that computes a row's number from the row's OID and the OID of its relation.
 func rowNumberSQL(oid, relation string) string {
 	return "x." + oid + "::int8 << 32 | " + relation + "::int8"
 }
 
-// relationCatalogs are the catalogs with rows about relations.
+// relationCatalogs are the catalogs whose rows are about relations.
 var relationCatalogs = []watchedCatalog{
 	{name: "pg_class", key: rowNumberSQL("oid", "x.oid")},
 	{name: "pg_attribute", key: rowNumberSQL("attnum", "x.attrelid"), changesWithOthers: true},
@@ -48,7 +49,7 @@ var relationCatalogs = []watchedCatalog{
 		FROM pg_type AS e WHERE e.oid = x.typelem AND e.typarray = x.oid), 0) END`)},
 }
 
-// otherCatalogs are the catalogs in which any change may concern everything.
+// otherCatalogs are the catalogs whose changes may affect anything, so that everything is read again.
 var otherCatalogs = []watchedCatalog{
 	{name: "pg_aggregate", key: "x.aggfnoid::oid::int8"},
 	{name: "pg_am", key: "x.oid::int8"},
@@ -70,15 +71,15 @@ var otherCatalogs = []watchedCatalog{
 	{name: "pg_ts_config", key: "x.oid::int8"},
 }
 
-// changesQuery is the query for how many rows the catalogs have, and for those whose xmin is not older than the
-// transaction $1. It begins with the oldest transaction under way now. A row that was frozen very long ago may look
-// new.
+// changesQuery returns for each catalog the number of its rows, and the rows whose xmin is not older than the
+// transaction $1. Its first row has the oldest transaction that is running now. A row that was frozen very long ago may
+// wrongly count as new.
 var changesQuery = func() string {
 	parts := []string{"SELECT '', pg_snapshot_xmin(pg_current_snapshot())::text::int8, NULL::text[]"}
 	for _, c := range slices.Concat(relationCatalogs, otherCatalogs) {
 		recent := "age(x.xmin) <= (SELECT age($1::xid))"
 		number := fmt.Sprintf("array_agg((%s)::text || ' ' || x.xmin::text)", c.key)
-		if c.changesWithOthers { // such catalogs have many rows, which are not counted
+		if c.changesWithOthers { // such catalogs have many rows, and counting them would take long
 			parts = append(parts, fmt.Sprintf("SELECT '%[1]s', 0, %[2]s FROM %[1]s AS x WHERE %[3]s", c.name, number, recent))
 			continue
 		}
@@ -96,15 +97,16 @@ func (c watchedCatalog) rowNumbersQuery() string {
 	return fmt.Sprintf("SELECT COALESCE(array_agg(%s), '{}') FROM %s AS x", c.key, c.name)
 }
 
-// versions are the rows that the catalogs had when they were read.
+// versions describes the rows of the catalogs at the last reading.
 type versions struct {
-	xmin       uint64                    // the oldest transaction that was under way
-	recentRows map[string]bool           // rows written by transactions since then, as changesQuery returns them
+	xmin uint64 // the oldest transaction that was running at the last reading
+	// the rows written by that transaction and later ones, as changesQuery returns them
+	recentRows map[string]bool
 	rowCounts  map[string]int64          // number of rows of each catalog
 	knownRows  map[string]map[int64]bool // the rows of each of the relationCatalogs
 }
 
-// changes is how the catalogs differ from the known rows.
+// changes describes how the catalogs differ from the rows of the last reading.
 type changes struct {
 	readAll      bool // anything may have changed
 	relations    map[uint32]bool
@@ -118,7 +120,7 @@ type changes struct {
 // isEmpty tells whether nothing has changed.
 func (c *changes) isEmpty() bool { return !c.readAll && len(c.relations) == 0 }
 
-// concerns tells whether one of these relations was changed. Facts leave out temporary tables.
+// concerns tells whether one of the changed relations is in these facts, which leave out temporary tables.
 func (c *changes) concerns(facts *catalogFacts) bool {
 	for oid := range c.relations {
 		if facts.relations[oid] != nil {
@@ -128,11 +130,12 @@ func (c *changes) concerns(facts *catalogFacts) bool {
 	return false
 }
 
-// maxTransactionAge is how many transactions after the last reading the comparison of xmin is relied upon: ages are
-// circular.
+// maxTransactionAge is the number of transactions after the last reading up to which ages of xmin are compared.
+// Transaction numbers wrap around, so older ages would be wrong.
 const maxTransactionAge = 1 << 30
 
-// readVersions reads all rows, in the transaction that reads everything. xmin is the oldest transaction under way.
+// readVersions reads the state of all catalogs, in the transaction that reads everything. The field xmin of its result
+// is the oldest transaction that is running.
 func (r *catalogReader) readVersions(ctx context.Context) (*versions, error) {
 	v := &versions{knownRows: map[string]map[int64]bool{}}
 	for _, c := range relationCatalogs {
@@ -160,7 +163,7 @@ func (r *catalogReader) readVersions(ctx context.Context) (*versions, error) {
 	return v, nil
 }
 
-// changes finds what has changed since the versions were read.
+// changes finds the differences between the catalogs and the versions of the last reading.
 func (r *catalogReader) changes(ctx context.Context, v *versions) (*changes, error) {
 	catalogChanges := &changes{relations: map[uint32]bool{}, addedRows: map[string][]int64{},
 		removedRows: map[string][]int64{},
@@ -211,7 +214,7 @@ func (r *catalogReader) changes(ctx context.Context, v *versions) (*changes, err
 	return catalogChanges, nil
 }
 
-// addWrittenCatalog notes recently written rows of a catalog, and returns the rows that are not known.
+// addWrittenCatalog notes the recently written rows of a catalog, and returns those that the last reading did not have.
 func (c *changes) addWrittenCatalog(catalog string, writtenRows []string, v *versions) (unknown []string) {
 	for _, row := range writtenRows {
 		key := catalog + " " + row
@@ -256,7 +259,7 @@ func (r *catalogReader) findDroppedRows(ctx context.Context, c watchedCatalog, r
 	return nil
 }
 
-// update applies the changes.
+// update applies the changes to the versions.
 func (v *versions) update(c *changes) {
 	v.xmin, v.recentRows, v.rowCounts = c.newVersions.xmin, c.newVersions.recentRows, c.newVersions.rowCounts
 	for name, numbers := range c.addedRows {

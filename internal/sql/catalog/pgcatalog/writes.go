@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CatalogWrites returns how many rows of the catalogs that [Fingerprint] looks at were written since the server's
-// statistics were reset, as far as its processes have reported. An idle process reports within ten seconds
-// (PGSTAT_IDLE_INTERVAL of pgstat.c). The number is much cheaper than a fingerprint, and changes whenever the
-// fingerprint may change. It misses what a superuser writes with track_counts off.
+// CatalogWrites returns how many rows of the catalogs that [Fingerprint] reads were written since the server's
+// statistics were reset. It counts what the server's processes have reported; an idle process reports within ten
+// seconds (PGSTAT_IDLE_INTERVAL of pgstat.c). Reading this number costs much less than a fingerprint, and it changes
+// whenever the fingerprint may change. It does not count writes of a superuser with track_counts off.
 func CatalogWrites(ctx context.Context, conn *pgx.Conn) (int64, error) {
 	var n int64
 	if err := conn.QueryRow(ctx, catalogWritesQuery).Scan(&n); err != nil {

@@ -11,41 +11,43 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What PostgreSQL computes and compares when a row is written may fail. A failure tells something about the values that
-// it was computed from.
+// The expressions and comparisons that PostgreSQL evaluates when a row is written may fail. A failure tells something
+// about the values in them.
 
 // knownExtensions have no immutable function whose result depends on the session's settings.
 var knownExtensions = []string{"btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore",
 	"intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp", "vector"}
 
-// fixedTextTypes are PostgreSQL's own types whose texts are read and written the same way under all settings. Types of
-// times, money, bytea and floating point are not among them, nor are types made of these.
+// fixedTextTypes are those of PostgreSQL's own types whose text form does not depend on settings, neither when it is
+// read nor when it is written. Types of times, money, bytea and floating point are not among them, nor are types that
+// contain these.
 var fixedTextTypes = []string{
 	"bool", "char", "name", "int8", "int2", "int4", "text", "oid", "json", "jsonb", "numeric", "varchar", "bpchar",
 	"uuid", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tid", "xid8", "tsvector",
 	"_bool", "_name", "_int8", "_int2", "_int4", "_text", "_oid", "_jsonb", "_numeric", "_varchar", "_bpchar", "_uuid",
 }
 
-// fixedInputTypes are further types whose texts are read, but not written, the same way under all settings.
+// fixedInputTypes are further types whose text form depends on settings when it is written, but not when it is read.
 var fixedInputTypes = []string{"bytea", "float4", "float8"}
 
-// hasFixedText tells whether the texts of a type are read and written the same way under all settings: fixedTextTypes
-// and enums.
+// hasFixedText tells whether the text form of a type depends on no settings: the type is one of fixedTextTypes, or an
+// enum.
 func (k *objectFacts) hasFixedText(oid uint32) bool {
 	t := k.types[oid]
 	return t != nil && (t.kind == 'e' || oid < firstNormalOID && slices.Contains(fixedTextTypes, t.name))
 }
 
-// hasFixedInput tells whether the texts of a type are read the same way under all settings.
+// hasFixedInput tells whether PostgreSQL reads the text form of a type the same way under all settings.
 func (k *objectFacts) hasFixedInput(oid uint32) bool {
 	return k.hasFixedText(oid) || oid < firstNormalOID && k.types[oid] != nil && slices.Contains(fixedInputTypes, k.types[oid].name)
 }
 
-// mayFailSQL tells whether a function p may fail: p is not leak-proof, or is for circles or segments. PostgreSQL calls
-// their comparisons leak-proof, but compares numbers that it computes of them, and the computation can overflow.
+// mayFailSQL is the condition that a function p may fail: p is not leak-proof, or takes circles or line segments.
+// PostgreSQL marks comparisons of these leak-proof, but they compare numbers that are computed from the values, and the
+// computation can overflow.
 const mayFailSQL = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[])`
 
-// neverFailsSQL tells whether a function p of PostgreSQL's own fails for no arguments, leak-proof or not. Comparisons
+// neverFailsSQL is the condition that a function p of PostgreSQL fails for no arguments, leak-proof or not. Comparisons
 // of plain values are among these functions.
 const neverFailsSQL = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length',
 		    'octet_length', 'char_length', 'character_length',
@@ -63,18 +65,18 @@ var (
 		"MINMAX", "XMLEXPR", "ROWCOMPARE", "JSON"}
 	sessionDependentNodes = []string{"SQLVALUEFUNCTION", "XMLEXPR", "JSONEXPR", "JSONCONSTRUCTOR", "COERCETODOMAIN",
 		"CONVERTROWTYPE", "ROWCOMPARE", "NEXTVALUE"}
-	// castSourcePattern finds the type of a value that is written as a text, and read as another type.
+	// castSourcePattern finds the source type of a cast that writes a value as text and reads the text as another type.
 	castSourcePattern = regexp.MustCompile(
 		`\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|` +
 			`OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)`)
 	resultTypePattern = regexp.MustCompile(`:resulttype ([0-9]+)`)
 )
 
-// castViaTextNode begins the node of a value that is written as a text, and read as another type.
+// castViaTextNode begins the node of a cast that writes a value as text and reads the text as another type.
 const castViaTextNode = "{COERCEVIAIO "
 
-// mayFail tells whether an expression may fail. One that consists of columns, constants, and functions that fail for no
-// arguments does not. An array of arrays may fail, since the arrays must have the same length.
+// mayFail tells whether an expression may fail. An expression of columns, constants and functions that never fail does
+// not fail. An array of arrays may fail, since the inner arrays must have the same length.
 func (k *objectFacts) mayFail(t *tree) bool {
 	return t != nil && (t.hasNode(fallibleNodes) || strings.Contains(t.text, ":multidims true") ||
 		slices.ContainsFunc(t.functions, func(oid uint32) bool {
@@ -83,9 +85,9 @@ func (k *objectFacts) mayFail(t *tree) bool {
 		}))
 }
 
-// mayDifferNextTime tells whether an expression may have another result, or fail, for a row that has not changed. It
-// may if it depends on more than the row: on functions that are not immutable, or on the session's settings, by which a
-// text or a time is read. It may as well if it calls a function of other roles that only claims to be immutable.
+// mayDifferNextTime tells whether an expression may have another result, or fail, when it is evaluated again for an
+// unchanged row. It may if it calls functions that are not immutable, or reads or writes a text or a time by the
+// session's settings. It also may if it calls a function of another role that is declared immutable without being so.
 func (k *objectFacts) mayDifferNextTime(t *tree) bool {
 	return t != nil && (t.hasNode(sessionDependentNodes) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
 		f := k.functions[oid]
@@ -93,8 +95,8 @@ func (k *objectFacts) mayDifferNextTime(t *tree) bool {
 	}) || k.dependsOnSettings(t))
 }
 
-// dependsOnSettings tells whether an expression makes a text of a value, or a value of a text, in a way that depends on
-// the session's settings.
+// dependsOnSettings tells whether an expression casts a value to or from text in a way that depends on the session's
+// settings.
 func (k *objectFacts) dependsOnSettings(t *tree) bool {
 	casts := strings.Count(t.text, castViaTextNode)
 	if casts == 0 {
@@ -110,16 +112,17 @@ func (k *objectFacts) dependsOnSettings(t *tree) bool {
 		func(oid uint32) bool { return !k.hasFixedInput(oid) })
 }
 
-// holdsForExpression tells whether something holds for an expression, or for a virtual column that the expression
-// reads. PostgreSQL computes the virtual column with the expression, but the stored expression has only its number.
+// holdsForExpression tells whether a condition holds for an expression, or for a virtual column that the expression
+// reads. The stored expression has only the number of a virtual column, and PostgreSQL computes the column as part of
+// the expression.
 func (l *loader) holdsForExpression(condition func(*tree) bool, t *tree, relation uint32) bool {
 	return condition(t) || t != nil && slices.ContainsFunc(l.virtualColumns[relation], func(g generatedColumn) bool {
 		return (t.readsWholeRow() || slices.Contains(t.columns(), uint32(g.number))) && condition(g.tree)
 	})
 }
 
-// setRecheckedColumns finds the columns of those constraints that may refuse an update of a row although it leaves
-// their columns as they are.
+// setRecheckedColumns sets the columns of those constraints that may refuse an update although it changes none of their
+// columns.
 func (l *loader) setRecheckedColumns(context.Context) error {
 	for _, c := range l.checks {
 		relation := l.relations[c.relation]
@@ -141,8 +144,9 @@ func (l *loader) setRecheckedColumns(context.Context) error {
 	return nil
 }
 
-// setComputations finds what PostgreSQL computes of rows when they are written. It never computed the condition of a
-// trigger for the row as it is. The condition of an UPDATE OF trigger is computed only when one of its columns is set.
+// setComputations sets what PostgreSQL computes from a row when it is written. The condition of a trigger may never
+// have been computed for the present row. PostgreSQL computes the condition of an UPDATE OF trigger only if the
+// statement sets one of its columns.
 func (l *loader) setComputations(context.Context) error {
 	k := &l.objects
 	for _, i := range l.indexes {
@@ -191,8 +195,8 @@ func (l *loader) setComputations(context.Context) error {
 	return nil
 }
 
-// addComputation notes that PostgreSQL computes a value from some columns of a relation as it writes a row. It notes
-// each kind with each set of columns once.
+// addComputation notes that PostgreSQL computes a value from some columns when it writes a row of the relation. Each
+// source with the same set of columns is noted once.
 func (l *loader) addComputation(relation uint32, source string, mayFailUnchanged, mayFailOnDelete bool,
 	reads func(number int16) bool) {
 	r := l.relations[relation]
@@ -215,9 +219,9 @@ func (l *loader) addComputation(relation uint32, source string, mayFailUnchanged
 		MayFailUnchanged: mayFailUnchanged, MayFailOnDelete: mayFailOnDelete})
 }
 
-// readComparedIndexes reads by which operator classes the indexes of tables compare. Some of PostgreSQL's own classes
-// are left out: the btree classes of numbers, texts and similar types, the GIN classes of JSON and words, and all hash
-// classes, which only hash the new value. For an EXCLUDE constraint its operators are read as well.
+// readComparedIndexes reads the operator classes by which the indexes of tables compare values. It leaves out the btree
+// classes of numbers, texts and similar types, and the GIN classes of JSON and words. It also leaves out all hash
+// classes, which only hash the new value. For an EXCLUDE constraint it also reads the operators.
 func (r *relationReader) readComparedIndexes(ctx context.Context) error {
 	var (
 		oid   uint32
