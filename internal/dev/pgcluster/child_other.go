@@ -4,5 +4,5 @@ package pgcluster
 
 import "syscall"
 
-// dieWithParent does nothing: only Linux ends a child with its parent.
-func dieWithParent(*syscall.SysProcAttr, syscall.Signal) {}
+// killWithParent does nothing: only Linux ends a child with its parent.
+func killWithParent(*syscall.SysProcAttr, syscall.Signal) {}

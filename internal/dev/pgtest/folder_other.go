@@ -2,4 +2,5 @@
 
 package pgtest
 
-func inMemory(uint64) string { return "" }
+// memoryFolderFor returns "": only on Linux is there a known folder in memory.
+func memoryFolderFor(uint64) string { return "" }
