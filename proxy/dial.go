@@ -13,7 +13,7 @@ import (
 
 // Identity is the caller for whom [Server.Dial] makes a connection. The code that dials has verified it.
 type Identity struct {
-	Agent, Database string // agent and database as in the startup message, which must name the same
+	Agent, Database string // the startup message must name the same agent and database
 	Remote          string // the name of the caller for the audit, in the place of an address
 
 	Claims map[string]string // attributes that a verified token gives; nil: none
@@ -21,13 +21,12 @@ type Identity struct {
 	Lists  bool              // columns that the policy shows by key only are hidden altogether
 }
 
-// Dial makes a connection within the process that is treated as the connection of an authenticated agent. Its
-// statements are enforced, recorded and limited, and its session is drained and ended, as with any agent. Only a
-// password is not requested. The caller speaks the protocol over it as a client does over a socket, and sends its
-// startup message first, without TLS.
+// Dial returns a connection to the server s within the process, already authenticated as the agent of id. It is
+// enforced, recorded, limited and shut down as any agent's connection; only no password is requested. The caller uses
+// it as a client uses a socket: it sends a startup message first, without TLS.
 //
-// An agent that could not log in is told so in a message of the protocol (28000). The error is not nil where the server
-// takes no connections.
+// If the agent may not log in, the caller reads an ErrorResponse (28000) from the connection. Dial itself fails if the
+// server is shutting down.
 func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -49,8 +48,8 @@ func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	return clientEnd, nil
 }
 
-// connectedPair makes the two ends of one connection. It is a socket of the operating system, which buffers, has
-// deadlines and can be closed in one direction, as a client's socket.
+// connectedPair returns the two ends of a Unix socket pair. Like a client's socket, and unlike net.Pipe, it buffers and
+// can be closed in one direction.
 func connectedPair() (clientEnd, serverEnd net.Conn, err error) {
 	fds, err := socketpair()
 	if err != nil {
@@ -100,7 +99,8 @@ func (c *conn) routeIdentity(st *startup) (Route, error) {
 	return route, nil
 }
 
-// remote returns the client's address, which a load balancer may have told, or the name of the caller who dialed.
+// remote returns the client's address, from the PROXY header if there was one, or the name of the caller of
+// [Server.Dial].
 func (c *conn) remote() string {
 	if c.identity != nil {
 		return c.identity.Remote

@@ -7,8 +7,8 @@ func shutdownError() *sqlstate.Error {
 		WithHint("pgconsent is shutting down; connect again.")
 }
 
-// drain ends an agent's session as soon as it is idle. Owners go on until abort. A client that is logging in is answered
-// once: see [session.converse].
+// drain makes an agent's session end as soon as it is idle. Owners' connections go on until abort. A client that is
+// logging in still gets one answer: see [session.converse].
 func (c *conn) drain() {
 	c.mu.Lock()
 	session := c.session

@@ -37,7 +37,7 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 		defer c.recoverPanic()
 		_ = copyOneWay(c.client, upstream)
 		halfClose(c.client)
-		c.end(nil) // The server would read nothing more. A client that is idle may not notice for long.
+		c.end(nil) // The server reads nothing more, and an idle client would not notice that for long.
 	}()
 	err = copyOneWay(upstream, c.client)
 	halfClose(upstream)
@@ -66,8 +66,7 @@ func (c *conn) dialOwner(u Upstream, startup []byte) (net.Conn, error) {
 	return upstream, nil
 }
 
-// copyOneWay copies until src ends. After an error it ends both directions, since one alone is of no use. While nothing
-// arrives, no buffer is held.
+// copyOneWay copies bytes from src to dst until src ends or an error occurs. It holds no buffer while nothing arrives.
 func copyOneWay(dst net.Conn, src net.Conn) error {
 	source := newSource(src)
 	if source.raw != nil {
