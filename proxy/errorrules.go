@@ -19,7 +19,7 @@ type errorRule struct {
 	// messages restricts the rule to these messages; a * at the end stands for any rest.
 	messages []string
 
-	passedFields string // the fields that pass, by their letters in the protocol: M (message), D (detail), H (hint) and P (position)
+	passedFields string // letters of the fields that pass: M (message), D (detail), H (hint), P (position)
 	text, hint   string // what the client gets where M does not pass
 	reason       string // why the rule exists, for the documentation
 }
@@ -273,7 +273,7 @@ func isOwnContext(context string, copies bool) bool {
 		for _, prefix := range clientContexts {
 			isOwn = isOwn || strings.HasPrefix(line, prefix)
 		}
-		if strings.HasPrefix(line, "COPY ") { // Only one such line is the client's: its COPY may itself cause a read of a foreign table.
+		if strings.HasPrefix(line, "COPY ") { // Only one such line is the client's own COPY.
 			isOwn, copies = copies, false
 		}
 		if !isOwn {

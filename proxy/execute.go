@@ -67,7 +67,7 @@ func (r *requests) execute(body []byte) error {
 		r.refuse(e, refusal, v, n.ticket)
 		return nil
 	}
-	if refusal, err = r.readForeign(e, nil, n.namedVerdicts...); err != nil { // The portal's own verdict was checked at its Bind.
+	if refusal, err = r.readForeign(e, nil, n.namedVerdicts...); err != nil { // The Bind was checked before.
 		return err
 	} else if refusal != nil {
 		r.refuse(e, refusal, v, nil)

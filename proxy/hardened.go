@@ -136,7 +136,7 @@ func (e *queryEntry) withoutSettings(position int) int {
 func (r *requests) hardenPlan() {
 	r.planHardened = true
 	r.stageProxyPrepare(hardenName, verdict.HardenedPlanCall, noParameterTypes)
-	// Bind plans the statement, and planning already evaluates its calls of set_config, so no Execute is needed.
+	// Bind makes PostgreSQL plan the query, and planning it already runs harden_plan, so no Execute is needed.
 	r.stageProxyMessage(&bindEntry{}, hardenName, appendBind(nil, hardenName, hardenName, noParameters))
 	r.stageProxyMessage(&closeEntry{object: 'P'}, hardenName, appendClose(nil, 'P', hardenName))
 }

@@ -33,7 +33,7 @@ type input struct {
 	// These fields count memory, whose limit is maxLarge.
 	budget            *atomic.Int64 // bytes in the large buffers of all clients; nil: memory is not counted
 	reservedForBuffer int           // bytes that are reserved for the buffer
-	reservedForBatch  int           // bytes that are reserved for the batch that is not sent yet, since more of its group is to come
+	reservedForBatch  int           // bytes that are reserved for the batch while more of its group is to come
 }
 
 // newInput makes an input for the bytes that conn sends.

@@ -19,7 +19,7 @@ type statement struct {
 	verdict          *verdict.Verdict // only the goroutine that handles the client's messages uses the verdict
 	byteSize         int              // size in bytes, which counts against maxStatementBytes
 	group            uint64           // the group of its Parse, or of the Execute of its PREPARE
-	parameterTypes   []byte           // the parameter types that its Parse declared, if the proxy may have to prepare it again
+	parameterTypes   []byte           // the parameter types that its Parse declared, if it may be prepared again
 	cached           *cachedStatement // the statement in the proxy's cache that stands for it; nil: none
 	hiddenFromServer bool             // the server does not know the statement by the client's name
 	inSQL            bool             // PREPARE made it, and not a Parse

@@ -98,7 +98,7 @@ func (r *requests) parse(body []byte) error {
 	if name != "" {
 		sentText = v.PreparedText()
 	}
-	if renamed == nil && name != "" && r.pooled() { // another connection of the pool does not have the statement, so it is prepared for each Bind
+	if renamed == nil && name != "" && r.pooled() { // other connections lack it: each Bind prepares it
 		st.hiddenFromServer, e.upstreamName = true, rowSecurityName
 		r.stageProxyMessage(&closeEntry{object: 'S'}, rowSecurityName, appendClose(nil, 'S', rowSecurityName))
 	}
