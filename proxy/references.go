@@ -30,7 +30,7 @@ type nameResolver struct {
 	r              *requests
 	verdict        *verdict.Verdict
 	group          uint64                // the number of the message's group
-	madeStatements map[string]*statement // statements that the same text has made; a nil value: it has deallocated the statement
+	madeStatements map[string]*statement // statements that the same text has made; nil value: deallocated
 	allDeallocated bool                  // the same text has run DEALLOCATE ALL before
 	openedPortals  map[string]*portal    // cursors that the same text has declared
 }

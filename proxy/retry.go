@@ -132,7 +132,7 @@ func (r *retryState) canRepeat() bool {
 // retriedAnswer is the state of the server's answer to messages that may be sent once more.
 type retriedAnswer struct {
 	hasOtherAnswers bool   // the current chunk also has other messages for the client
-	answerIsRetried bool   // the client does not get the current answer, since the messages are sent once more when it ends
+	answerIsRetried bool   // the client does not get the current answer: the messages are sent once more when it ends
 	err             []byte // the error that the client gets if the messages cannot be sent once more
 }
 
