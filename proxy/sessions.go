@@ -31,11 +31,11 @@ type SessionState string
 // The states of sessions. For agents these are states of PostgreSQL's pg_stat_activity, and Waiting.
 const (
 	Idle                SessionState = "idle"
-	Active              SessionState = "active"                        // the server runs a statement, or the proxy decides on one
-	InTransaction       SessionState = "idle in transaction"           // a transaction is open, and the client sends nothing
+	Active              SessionState = "active"                        // a statement is decided or runs
+	InTransaction       SessionState = "idle in transaction"           // a transaction is open, and no statement runs
 	InFailedTransaction SessionState = "idle in transaction (aborted)" // like InTransaction, after an error
-	Waiting             SessionState = "waiting"                       // a statement waits because an operator has paused the database: see [Route].Paused
-	Relayed             SessionState = "relayed"                       // an owner's session, whose bytes the proxy does not parse
+	Waiting             SessionState = "waiting"                       // a statement waits for the end of a pause: see [Route].Paused
+	Relayed             SessionState = "relayed"                       // an owner's session, which is not parsed
 	Connected           SessionState = "connected"                     // an operator's session
 )
 

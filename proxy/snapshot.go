@@ -13,7 +13,7 @@ import "github.com/pgconsent/pgconsent/internal/enforce/verdict"
 
 // heldSnapshot is a snapshot that PostgreSQL uses for longer than a statement.
 type heldSnapshot struct {
-	inputPart uint64 // the input part whose message makes the server take the snapshot; later messages of the same part need no check
+	inputPart uint64 // the input part in which the server takes the snapshot; its messages need no check
 	known     bool   // the decider has noted when the snapshot was taken
 	verdict.Snapshot
 }
@@ -27,7 +27,7 @@ type snapshotUse struct {
 // snapshotState tracks the held snapshots of a session.
 type snapshotState struct {
 	ledger        *ledger
-	inputPart     uint64        // the number of the current part of the client's input; a Query, Sync, Flush or a read ends a part
+	inputPart     uint64        // number of the current input part; a Query, Sync, Flush or a read ends a part
 	mayBeHeld     bool          // the transaction may be REPEATABLE READ or SERIALIZABLE
 	txSnapshot    *heldSnapshot // the held snapshot of that transaction; nil: none yet
 	batchSnapshot *heldSnapshot // the held snapshot that messages of the batch take; nil: none

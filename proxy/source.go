@@ -19,7 +19,7 @@ func putBuffer(b *[]byte) { buffers.Put(b) }
 // an idle connection holds none.
 type source struct {
 	peer io.Reader
-	raw  *rawSource // nil: the connection is no socket, such as TLS
+	raw  *rawSource // nil: peer is no plain socket but, for example, TLS
 }
 
 func newSource(conn io.Reader) source {
@@ -72,7 +72,7 @@ func (s *source) take() (*[]byte, int, error) {
 // sink writes to a connection. Only one goroutine may use a sink, but others may write to the same connection.
 type sink struct {
 	peer net.Conn
-	raw  *rawSink // nil: the connection is no socket, such as TLS
+	raw  *rawSink // nil: peer is no plain socket but, for example, TLS
 }
 
 func newSink(conn net.Conn) sink {

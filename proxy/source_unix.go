@@ -17,7 +17,7 @@ const maxAtOnce = 4
 // rawSource reads a socket. Only one goroutine may use it.
 type rawSource struct {
 	socket  syscall.RawConn
-	attempt func(fd uintptr) bool // function for the poller, made once
+	attempt func(fd uintptr) bool // the method value for the poller, made once
 
 	buf              *[]byte
 	readBytes        int
@@ -112,7 +112,7 @@ func (s *rawSource) pump(dst net.Conn) error {
 // rawSink writes to a socket. Only one goroutine may use it.
 type rawSink struct {
 	socket  syscall.RawConn
-	attempt func(fd uintptr) bool // function for the poller, made once
+	attempt func(fd uintptr) bool // the method value for the poller, made once
 
 	rest     []byte
 	writeErr error
