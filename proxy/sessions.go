@@ -34,7 +34,7 @@ const (
 	Active              SessionState = "active"                        // a statement is decided or runs
 	InTransaction       SessionState = "idle in transaction"           // a transaction is open, and no statement runs
 	InFailedTransaction SessionState = "idle in transaction (aborted)" // like InTransaction, after an error
-	Waiting             SessionState = "waiting"                       // a statement waits for the end of a pause: see [Route].Paused
+	Waiting             SessionState = "waiting"                       // a statement waits while the database is paused
 	Relayed             SessionState = "relayed"                       // an owner's session, which is not parsed
 	Connected           SessionState = "connected"                     // an operator's session
 )

@@ -72,7 +72,7 @@ func (f *planFacts) signedColumns(t *policy.Table) string {
 	}
 	var columns []string
 	for _, c := range t.Relation.Columns {
-		// masked columns are left out, since masks could run on hidden rows here
+		// masked columns are left out, since masks are not leak-proof expressions
 		if t.Columns == nil || t.Columns.IsPlain(c.Name) {
 			columns = append(columns, signedAlias+"."+catalog.QuoteIdent(c.Name))
 		}

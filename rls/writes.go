@@ -120,7 +120,7 @@ func (f writePolicies) writeRights() []Object {
 				"A default of "+f.Relation.Name.String()+" draws from it.", "USAGE"))
 		}
 	}
-	for _, c := range f.Relation.Columns { // INSERT needs no right on an identity column's sequence, but currval and COPY do
+	for _, c := range f.Relation.Columns { // for an identity column, COPY and currval need the right, not INSERT
 		if w.Insert && c.Identity != "" && c.Sequence.Name != "" && (f.Columns == nil || slices.Contains(w.Insertable, c.Name)) {
 			grants = append(grants, rightsOn("SEQUENCE", listOf(c.Sequence.SQL()), listOf(f.agent),
 				"currval() and lastval() tell an agent the number that its new row got, and a COPY that leaves it out draws one.", "USAGE"))
