@@ -1,4 +1,5 @@
-// Package migrations installs pgconsent's objects in a database and removes them again.
+// Package migrations installs pgconsent's objects (schemas, views, triggers, row policies, rights) in a database, and
+// removes them again.
 //
 // [Up] installs the base migrations (numbered SQL files of this package) and the objects of a [Plan], and changes
 // privileges as the plan requires. All of this happens in one transaction under a lock. The database records how to
@@ -63,7 +64,7 @@ func (o Options) withDefaults() Options {
 type Found struct {
 	Database      string
 	Superuser     bool            // the migrating role is a superuser
-	RowSecurity   map[string]bool // for each relation, as schema.name, whether row security is on already
+	RowSecurity   map[string]bool // for each relation, as schema.name, whether row security is on
 	PublicUsage   map[string]bool // for each schema, whether PUBLIC has USAGE
 	PublicConnect bool            // PUBLIC may connect to the database
 

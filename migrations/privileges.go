@@ -175,7 +175,7 @@ func (p privilege) objectIn(database string) string {
 	return p.Object
 }
 
-// sorted returns the privileges in a fixed order.
+// sorted returns the privileges sorted by object, grantee and right.
 func (ps privileges) sorted() []privilege {
 	return slices.SortedFunc(maps.Keys(ps), func(a, b privilege) int {
 		return slices.Compare([]string{a.Object, a.Grantee, a.Privilege, fmt.Sprint(a.Grantable)},

@@ -173,7 +173,7 @@ func (r *migrationRun) finish(ctx context.Context, o Options) error {
 	return r.checkAgentRights(ctx, o)
 }
 
-// installWhole removes what an earlier migrate has installed, and makes all objects.
+// installWhole drops all objects of an earlier migrate, and makes all objects of the plan p.
 func (r *migrationRun) installWhole(ctx context.Context, o Options, p Plan, in installedState) (Changed, error) {
 	if err := r.lockTables(ctx, tablesOf(p.Objects(Found{})), in.baseNumber > 0); err != nil {
 		return Changed{}, err
@@ -236,7 +236,8 @@ func (r *migrationRun) installWhole(ctx context.Context, o Options, p Plan, in i
 	return d.changed(), r.recordPlan(ctx, p, in, d)
 }
 
-// down removes what migrate has installed.
+// down removes all objects, base migrations and roles that migrate has made in this database, except roles that other
+// databases need.
 func (r *migrationRun) down(ctx context.Context, o Options) error {
 	have, err := r.installedBase(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // maxBatch is the size in bytes from which a batch is sent before the client has asked for an answer.
 const maxBatch = 64 << 10
 
-// An idle session keeps no more than maxKeptBuffer of each of its own buffers, and room for no more than maxKeptEntries
+// An idle session keeps at most maxKeptBuffer bytes of each of its buffers, and memory for at most maxKeptEntries
 // entries.
 const (
 	maxKeptBuffer  = 2 << 10
@@ -211,7 +211,7 @@ func (r *requests) forward(end int) error {
 	b := &r.batch
 	items := b.items[b.sent:end]
 	entries := r.startSending(items)
-	skipped, ok := r.ledger.push(entries) // The ledger keeps the entries, not the list.
+	skipped, ok := r.ledger.push(entries) // The ledger copies the slice.
 	clear(entries)
 	b.entries = entries[:0]
 	if !ok {
@@ -227,7 +227,7 @@ func (r *requests) forward(end int) error {
 		r.ledger.setStaging(false)
 	}
 	if err := b.server.write(out); err != nil {
-		// The server's last message says why it has closed the connection; it may not have been read yet.
+		// The server's last message, which may not have been read yet, says why the server has closed the connection.
 		return r.awaitEnd(err)
 	}
 	return nil
@@ -266,7 +266,7 @@ func (b *batch) bytes(items []item) []byte {
 		}
 	case *executeEntry:
 		if isLimited(e) {
-			// The answer to this message must come before anything behind it is sent.
+			// The Flush makes the server answer, since nothing behind this Execute is sent before.
 			return appendMessage(out[:len(out):len(out)], 'H')
 		}
 	}

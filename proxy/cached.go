@@ -83,7 +83,7 @@ func (r *requests) statement(name string) (*statement, error) {
 	r.ledger.waitReady()
 	st, err = r.ledger.statement(name, r.group.number, r.flush)
 	if st != nil {
-		st.closeSent = false // the server has skipped the Close
+		st.closeSent = false // the statement still exists, so the server has skipped the Close
 	}
 	return st, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// cancelKey is the key by which a CancelRequest names a session. Agents get a key that pgconsent has made, so that they
+// cancelKey is the key by which a CancelRequest names a session. Agents get keys that the proxy has made, so that they
 // learn neither the server's process id nor a key that the server accepts.
 type cancelKey struct {
 	pid    uint32
@@ -27,7 +27,7 @@ type cancelKeys struct {
 	servers map[serverAddr]ownerSessions
 }
 
-// cancelTarget is a session with the secret of its cancel key.
+// cancelTarget is an agent's session and the secret of its cancel key.
 type cancelTarget struct {
 	session *session
 	secret  []byte
@@ -36,7 +36,7 @@ type cancelTarget struct {
 // serverAddr identifies a PostgreSQL server by its address.
 type serverAddr struct{ network, address string }
 
-// ownerSessions counts the sessions of owners on a server.
+// ownerSessions counts the owners' sessions on a server.
 type ownerSessions struct {
 	upstream Upstream
 	sessions int

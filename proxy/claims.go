@@ -18,8 +18,8 @@ type claims struct {
 	current    map[string]string
 	onCommit   map[string]string // claims that apply once the transaction commits
 	savepoints []savedClaims     // the claims at each savepoint, oldest first
-	pending    bool              // a setting was changed in the transaction that is in progress
-	failed     bool              // an error has occurred in the transaction
+	pending    bool              // the current transaction has changed a claim
+	failed     bool              // the current transaction has failed
 	unknown    bool              // the client has released or rolled back to a savepoint that the proxy does not know
 	// A transaction has ended since the last ReadyForQuery. A setting that a later message changes belongs to an implicit
 	// transaction.
@@ -59,7 +59,7 @@ func (c *claims) setValue(name string, claim *verdict.Claim) {
 	c.pending = true
 }
 
-// reset applies RESET ALL and DISCARD ALL.
+// reset applies the effect of RESET ALL and DISCARD ALL on the claims.
 func (c *claims) reset() {
 	c.current, c.onCommit, c.pending, c.unknown = c.initial, c.initial, true, false
 }
@@ -72,7 +72,7 @@ func (c *claims) endTx(undone bool) {
 	c.current, c.onCommit, c.savepoints, c.pending, c.failed = c.committed, c.committed, nil, false, false
 }
 
-// savepoint applies SAVEPOINT.
+// savepoint remembers the claims at a SAVEPOINT.
 func (c *claims) savepoint(name string) {
 	c.savepoints = append(c.savepoints, savedClaims{name, c.current, c.onCommit})
 }
@@ -89,14 +89,14 @@ func (c *claims) findSavepoint(name string) (int, bool) {
 	return 0, false
 }
 
-// release applies RELEASE SAVEPOINT.
+// release forgets a savepoint and those after it, as RELEASE SAVEPOINT does.
 func (c *claims) release(savepoint string) {
 	if i, ok := c.findSavepoint(savepoint); ok {
 		c.savepoints = c.savepoints[:i]
 	}
 }
 
-// rollbackTo applies ROLLBACK TO SAVEPOINT.
+// rollbackTo restores the claims that were noted at a savepoint, as ROLLBACK TO SAVEPOINT does.
 func (c *claims) rollbackTo(savepoint string) {
 	c.failed = false
 	if i, ok := c.findSavepoint(savepoint); ok {
@@ -138,8 +138,8 @@ func (c *claims) mayChange(e entry, inTx bool) bool {
 		return false
 	}
 	if c.pending && !inTx && e.endsWithReady() {
-		// The entry ends the transaction in which the claims were set, and undoes them if it fails, as a refused message
-		// does.
+		// The entry ends the implicit transaction in which the claims were set. If the entry fails or is refused, the claims
+		// are undone.
 		return true
 	}
 	x := e.asExecution()

@@ -28,7 +28,7 @@ type conn struct {
 	server *Server
 	id     string
 	log    *slog.Logger
-	ctx    context.Context // ends with the connection
+	ctx    context.Context // canceled when the connection ends
 	cancel context.CancelFunc
 
 	loggingIn bool // guarded by the server's lock
@@ -46,11 +46,11 @@ type conn struct {
 
 	mu               sync.Mutex
 	upstream         net.Conn
-	session          *session // set once the agent is logged in
+	session          *session // set when an agent's session is opened
 	ended            bool
 	reason           *sqlstate.Error // the error that the client gets at the end
-	cancelsStatement bool            // the statement that the server still runs is to be cancelled
-	// the client has received only a part of a message, or writing failed: no error can be sent to it
+	cancelsStatement bool            // the statement that the server runs must be canceled
+	// no error can be sent to the client: it has received only part of a message, or a write has failed
 	isBroken bool
 }
 
@@ -72,7 +72,7 @@ func (c *conn) serve() {
 	c.conclude(c.run())
 }
 
-// rejectLogin tells a client that too many clients are logging in.
+// rejectLogin closes a new connection with the error that too many clients are logging in.
 func (c *conn) rejectLogin() {
 	defer c.server.remove(c)
 	defer c.close()
@@ -155,7 +155,7 @@ func (c *conn) end(reason *sqlstate.Error) {
 	}
 }
 
-// close tells the client the reason for the end and closes both sockets.
+// close sends the client the reason for the end, if there is one, and closes both sockets.
 func (c *conn) close() {
 	c.end(nil)
 	c.mu.Lock()
@@ -178,8 +178,8 @@ func (c *conn) close() {
 	c.client.Close()
 }
 
-// linger lets the client read the last message: closing a socket with unread input would reset the connection, and the
-// message would be lost.
+// linger reads the client's remaining input for a moment. Closing a socket with unread input resets the connection, and
+// the client could lose the last message.
 func linger(nc net.Conn) {
 	if w, ok := nc.(interface{ CloseWrite() error }); ok {
 		_ = w.CloseWrite()
@@ -193,7 +193,8 @@ func linger(nc net.Conn) {
 	}
 }
 
-// setDeadline sets a deadline for the login, unless the connection has ended: end sets its own.
+// setDeadline sets the deadline of the client's connection, unless the connection has ended, for which end sets its
+// own.
 func (c *conn) setDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,7 +203,8 @@ func (c *conn) setDeadline(t time.Time) {
 	}
 }
 
-// setReadDeadline sets a deadline for reads from the client, unless the connection has ended: end sets its own.
+// setReadDeadline sets the deadline for reads from the client, unless the connection has ended, for which end sets its
+// own.
 func (c *conn) setReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,12 +252,12 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// isLoopback reports whether the client is on this machine, and so is the load balancer, if there is one.
+// isLoopback reports whether the client, and the load balancer if there is one, are on this machine.
 func (c *conn) isLoopback() bool {
 	return isLocal(c.client.RemoteAddr()) && (c.source == nil || isLocal(c.source))
 }
 
-// isLocal reports whether an address is one of this machine's alone.
+// isLocal reports whether an address is a loopback address or a Unix socket.
 func isLocal(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.UnixAddr:

@@ -50,7 +50,7 @@ type copyRelay struct {
 	execution *execution
 	extended  bool // the COPY runs by an Execute, and not by a Query
 
-	hasRelayedRows bool // a row has been relayed
+	hasRelayedRows bool // at least one row has been relayed
 	syncCount      int  // how many Syncs the client sent during the COPY, after a row
 }
 
@@ -69,7 +69,8 @@ func (c *copyRelay) relay() error {
 	}
 }
 
-// relayArrived relays to the server the rows that have arrived.
+// relayArrived relays the rows that have arrived from the client, and handles other messages. finished says that the
+// COPY is over.
 func (c *copyRelay) relayArrived() (finished bool, err error) {
 	for {
 		if c.input.bytesToRelay == 0 && !c.ledger.isCopying(c.execution) {

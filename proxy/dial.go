@@ -11,14 +11,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Identity is the caller for whom [Server.Dial] makes a connection. The code that dials has verified it.
+// Identity is the agent for which [Server.Dial] makes a connection. The code that calls Dial must have authenticated
+// it.
 type Identity struct {
 	Agent, Database string // the startup message must name the same agent and database
-	Remote          string // the name of the caller for the audit, in the place of an address
+	Remote          string // the caller's name, which the audit records in place of an address
 
 	Claims map[string]string // attributes that a verified token gives; nil: none
 	Until  time.Time         // when the token expires; zero: never
-	Lists  bool              // columns that the policy shows by key only are hidden altogether
+	Lists  bool              // hide columns that the policy shows only in reads by key
 }
 
 // Dial returns a connection to the server s within the process, already authenticated as the agent of id. It is
@@ -72,7 +73,8 @@ func connectedPair() (clientEnd, serverEnd net.Conn, err error) {
 	return pair[0], pair[1], nil
 }
 
-// socketpair makes the descriptors so that a program which is started meanwhile does not inherit them.
+// socketpair makes two connected sockets. It holds syscall.ForkLock, so that a process started meanwhile does not
+// inherit them.
 func socketpair() ([2]int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -84,7 +86,7 @@ func socketpair() ([2]int, error) {
 	return fds, err
 }
 
-// routeIdentity returns the route of a connection that [Server.Dial] made: an agent's route, or an error.
+// routeIdentity returns the agent's route for a connection that [Server.Dial] made, or an error if the agent has none.
 func (c *conn) routeIdentity(st *startup) (Route, error) {
 	if st.user != c.identity.Agent || st.database != c.identity.Database {
 		return Route{}, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,

@@ -18,12 +18,12 @@ func (c *conn) drain() {
 	}
 }
 
-// abort ends the connection now.
+// abort ends the connection at once, since the proxy shuts down.
 func (c *conn) abort() {
 	c.stop(shutdownError())
 }
 
-// stop ends the connection now, and cancels the statement that the server runs for it.
+// stop ends the connection at once, and cancels the statement that the server runs for it.
 func (c *conn) stop(reason *sqlstate.Error) {
 	c.mu.Lock()
 	if !c.ended {

@@ -20,10 +20,10 @@ type entry interface {
 	// beginsTransaction reports whether the message makes the server begin a transaction if none is open.
 	beginsTransaction() bool
 
-	// endsWithReady reports whether ReadyForQuery ends the answers to the message, as with a Query and a Sync.
+	// endsWithReady reports whether ReadyForQuery ends the answers to the message. It does for a Query and a Sync.
 	endsWithReady() bool
 
-	// appendRefused appends the refused form of the message, see [refusal].
+	// appendRefused appends the message that is sent in place of a refused one, and fails on the server: see [refusal].
 	appendRefused(dst []byte) []byte
 
 	// handleAnswer handles a message of the server that answers this entry; length is that of its body. It returns false
@@ -65,7 +65,7 @@ func replaceByRefusal(e entry, r *refusal) {
 	b := e.base()
 	b.refusal, b.replaced = r, true
 	if q, ok := e.(*queryEntry); ok {
-		q.steps = nil // The refused form is sent as one message.
+		q.steps = nil // A refused Query is not sent in steps.
 	}
 }
 
@@ -85,7 +85,7 @@ type execution struct {
 	holdRequests   uint64 // the value of [ledger.holdRequests] when the message was added to the batch
 	isFirstInGroup bool   // no Execute came before it since the last Sync or Query
 
-	// These fields are set while the answers come, by the goroutine that reads them.
+	// The goroutine that reads the server's answers sets these fields.
 	completedStatements int // number of statements that have completed
 	// the index of the statement that raised the notices in raisedNotices
 	raisedBy      int
@@ -95,8 +95,8 @@ type execution struct {
 	limit         resultLimit
 	keyReader     verdict.KeyReader // reads keys of rows for the audit; nil: the audit records none
 
-	// These fields are guarded by the ledger's lock. While copying is set, rows and bytes count the rows of the client's
-	// COPY FROM STDIN.
+	// The server reads rows of the client's COPY FROM STDIN. The ledger's lock guards copying, and while it is true, also
+	// rows and bytes.
 	copying bool
 }
 

@@ -20,7 +20,7 @@ type errorRule struct {
 	messages []string
 
 	passedFields string // letters of the fields that pass: M (message), D (detail), H (hint), P (position)
-	text, hint   string // what the client gets where M does not pass
+	text, hint   string // the message and hint that the client gets if the server's message does not pass
 	reason       string // why the rule exists, for the documentation
 }
 
@@ -39,16 +39,16 @@ const (
 	multiWriteHint = " No part of a statement sees the rows that its other parts make: where this row needs one " +
 		"of them, send two statements in one transaction, that row first."
 
-	// message that pgconsent_signed.row_is_current raises
+	// the message of the error that the SQL function pgconsent_signed.row_is_current raises
 	changedWhileWaiting = "pgconsent: consent has changed while the statement waited"
 
-	// message that pgconsent_signed.lock_key raises
+	// the message of the error that the SQL function pgconsent_signed.lock_key raises
 	tooManyLocks = "pgconsent: too many advisory locks"
 
-	// message that pgconsent_signed.number_or_error raises
+	// the message of the error that the SQL function pgconsent_signed.number_or_error raises
 	noSequenceValue = "pgconsent: the session has drawn no number"
 
-	// message that pgconsent_signed.current_catalog raises
+	// the message of an error that the SQL function pgconsent_signed.current_catalog raises
 	identityOutdated = "pgconsent: the session's identity is of another time than its transaction"
 )
 
@@ -228,8 +228,8 @@ func (p *errorRule) substitute() (text, hint string) {
 	return p.text, p.hint
 }
 
-// passingNotices are the SQLSTATEs of notices about the client's own transaction commands and names. All other notices
-// are dropped, since a function can raise any text.
+// passingNotices are the SQLSTATEs of the notices that the client gets. They are about its own transaction commands and
+// names. The proxy drops other notices, since a function can raise any text.
 var passingNotices = map[sqlstate.Code]bool{
 	"25001": true, // PostgreSQL's message is: there is already a transaction in progress.
 	"25P01": true, // PostgreSQL's message is: there is no transaction in progress.

@@ -69,12 +69,12 @@ func (f *errorFields) code() sqlstate.Code {
 	return sqlstate.Code(f.sqlstate)
 }
 
-// fatal reports whether the server ends the session with this message.
+// fatal reports whether the severity is FATAL or PANIC, with which the server ends the session.
 func (f *errorFields) fatal() bool {
 	return f.level() == "FATAL" || f.level() == "PANIC"
 }
 
-// level returns the severity of the message.
+// level returns the severity in English, if the server has sent it so.
 func (f *errorFields) level() string {
 	if f.nonlocalizedSeverity != "" {
 		return f.nonlocalizedSeverity

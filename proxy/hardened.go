@@ -27,7 +27,7 @@ import (
 const hardenName = verdict.SealStatement + "_care"
 
 // insertedText is a place at which the proxy has inserted settings into a Query.
-type insertedText struct{ position int } // how many characters of the verdict's text come before it
+type insertedText struct{ position int } // number of characters of the verdict's text before the place
 
 // hardenedStatements reports for each statement of v whether it gets a hardened plan, and whether any does. runs are
 // the verdicts on the statements that v runs by name.

@@ -21,7 +21,7 @@ const (
 type input struct {
 	source
 	buf                    *[]byte
-	largeBuffer            []byte // the buffer in use instead of buf while a message does not fit
+	largeBuffer            []byte // the buffer in place of buf for a message that does not fit into buf
 	unreadStart, unreadEnd int
 	bytesToDrop            int       // how many bytes of the current message are still to be discarded
 	oversizedLength        int       // the length of the last message if it was too long and is discarded; 0: it was read
@@ -36,7 +36,7 @@ type input struct {
 	reservedForBatch  int           // bytes that are reserved for the batch while more of its group is to come
 }
 
-// newInput makes an input for the bytes that conn sends.
+// newInput makes an input that reads the client's bytes from conn.
 func newInput(conn io.Reader) *input { return &input{source: newSource(conn), maxText: defaultMaxText} }
 
 // reserveInput reserves memory for a buffer of this size. It fails if all clients together would exceed maxLarge.
@@ -56,7 +56,7 @@ func (in *input) reserveBatch(size int) error {
 	return in.reserve(&in.reservedForBatch, size)
 }
 
-// reserve changes a reservation to this size. A smaller size always fits.
+// reserve changes a reservation to this size, and fails if maxLarge would be exceeded. A smaller size never fails.
 func (in *input) reserve(reserved *int, size int) error {
 	if in.budget == nil || size == *reserved {
 		return nil
@@ -142,7 +142,7 @@ func tooLongError(size, maxText int) *sqlstate.Error {
 		WithHint("A statement may have %d MiB of text and 64 MiB of parameters: send long values as parameters, or divide it.", maxText>>20)
 }
 
-// fill reads more of the client's bytes.
+// fill reads once from the client, and waits for bytes if none have arrived.
 func (in *input) fill() error {
 	if in.unreadStart == in.unreadEnd {
 		in.release()

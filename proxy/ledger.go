@@ -220,8 +220,8 @@ func (l *ledger) isListeningTo(channel string) bool {
 	return l.channels[channel]
 }
 
-// beginsAfterSealExpiry reports whether one of these entries begins a transaction after the seal has expired, given
-// that none is in progress before them. The caller holds the lock.
+// beginsAfterSealExpiry reports whether the seal has expired and one of these entries begins a transaction, if none is
+// open before them. The caller holds the lock.
 func (l *ledger) beginsAfterSealExpiry(entries []entry) bool {
 	if !time.Now().After(l.seal.expires) {
 		return false
@@ -283,7 +283,7 @@ func (l *ledger) ready(status byte) (drained, isTooLate bool) {
 	return l.draining && l.isIdle(), status == 'I' && l.beginsAfterSealExpiry(l.queue.waiting())
 }
 
-// removeAll removes and returns all entries, at the end of a session.
+// removeAll removes and returns all unanswered entries, at the end of a session.
 func (l *ledger) removeAll() []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -306,7 +306,8 @@ func (l *ledger) outsideTx() bool {
 	return l.isBetweenTransactions()
 }
 
-// certainStatus returns the transaction status of the last ReadyForQuery, and false while an entry is in flight.
+// certainStatus returns the transaction status in the last ReadyForQuery. ok is false while messages in flight may
+// change it.
 func (l *ledger) certainStatus() (status byte, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -56,7 +56,7 @@ func (l *resultLimit) exceededBy(length int) (bound verdict.ExceededBound, isSet
 	return 0, false
 }
 
-// count counts a row that is relayed.
+// count adds a relayed row of this length to the counts.
 func (l *resultLimit) count(length int) {
 	if l.Exceeded == nil {
 		return

@@ -58,7 +58,7 @@ func (c *conn) identify(st *startup, route Route) error {
 	return nil
 }
 
-// serveAgent logs an agent in and serves it to the end.
+// serveAgent authenticates an agent, opens its session and serves it until the connection ends.
 func (c *conn) serveAgent(st *startup, route Route) error {
 	if err := c.identify(st, route); err != nil {
 		c.server.metrics.SessionOpened(metrics.Refused)

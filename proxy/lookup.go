@@ -2,21 +2,21 @@ package proxy
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
-// mayPrepare reports whether the session may keep one more prepared statement of this size.
+// mayPrepare reports whether the session may have another prepared statement of this size.
 func (l *ledger) mayPrepare(s *statement) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.statements)+len(l.pendingStatements) < maxStatements && l.statementBytes+s.byteSize <= maxStatementBytes
 }
 
-// mayBind reports whether the session may keep one more portal.
+// mayBind reports whether the session may have another portal.
 func (l *ledger) mayBind() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.portals)+len(l.pendingPortals) < maxPortals
 }
 
-// addPendingStatement notes a Parse or PREPARE that is about to be sent.
+// addPendingStatement notes the statement that a Parse or PREPARE which is about to be sent will make.
 func (l *ledger) addPendingStatement(name string, s *statement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -25,7 +25,7 @@ func (l *ledger) addPendingStatement(name string, s *statement) {
 	l.pendingStatements[name] = s
 }
 
-// addPendingPortal notes a Bind or DECLARE that is about to be sent.
+// addPendingPortal notes the portal that a Bind or DECLARE which is about to be sent will open.
 func (l *ledger) addPendingPortal(name string, p *portal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

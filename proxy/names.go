@@ -11,10 +11,10 @@ const (
 	maxStatements     = 10_000
 	maxStatementBytes = 64 << 20
 	maxPortals        = 10_000
-	maxName           = 1 << 10 // length of a name in bytes; PostgreSQL compares 63 of them
+	maxName           = 1 << 10 // longest name in bytes; PostgreSQL compares 63 of them
 )
 
-// statement is a prepared statement, from its Parse or PREPARE on.
+// statement is a prepared statement of the client, from when the proxy handles its Parse or PREPARE.
 type statement struct {
 	verdict          *verdict.Verdict // only the goroutine that handles the client's messages uses the verdict
 	byteSize         int              // size in bytes, which counts against maxStatementBytes
@@ -39,7 +39,7 @@ func newStatement(v *verdict.Verdict, group uint64) *statement {
 	return &statement{verdict: v, byteSize: 256 + len(v.Original) + len(v.Text), group: group}
 }
 
-// portal is a bound portal, from its Bind or DECLARE on.
+// portal is a portal or cursor of the client, from when the proxy handles its Bind or DECLARE.
 type portal struct {
 	verdict         *verdict.Verdict
 	group           uint64  // the group of its Bind, or of the Execute of its DECLARE
@@ -74,7 +74,7 @@ func (n *names) init() {
 	n.pendingStatements, n.pendingPortals = map[string]*statement{}, map[string]*portal{}
 }
 
-// removePending removes the statements and portals of e from the pending ones.
+// removePending removes the statements and portals that e makes from the pending ones.
 func (n *names) removePending(e entry) {
 	switch e := e.(type) {
 	case *parseEntry:
@@ -146,7 +146,7 @@ func (n *names) confirm(e entry) {
 	}
 }
 
-// confirmPrepared notes the statement that the i-th statement of the execution x, a PREPARE, has made on the server.
+// confirmPrepared notes that the server has run the i-th statement of x, a PREPARE, so that its statement exists.
 func (n *names) confirmPrepared(x *execution, i int) {
 	if i >= len(x.preparedStatements) || x.preparedStatements[i] == nil {
 		return
@@ -159,7 +159,7 @@ func (n *names) confirmPrepared(x *execution, i int) {
 	n.statements[name] = s
 }
 
-// confirmDeclared notes the cursor that the i-th statement of the execution x, a DECLARE, has made on the server.
+// confirmDeclared notes that the server has run the i-th statement of x, a DECLARE, so that its cursor exists.
 func (n *names) confirmDeclared(x *execution, i int) {
 	if i >= len(x.declaredPortals) || x.declaredPortals[i] == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// serveOwner connects to the owner's server, sends the startup message as it came and relays bytes until both sides have
-// closed. Nothing after the startup message is parsed.
+// serveOwner connects to the owner's server, forwards the startup message, and relays bytes until both sides have
+// closed. It parses nothing after the startup message.
 func (c *conn) serveOwner(st *startup, u Upstream) error {
 	c.server.metrics.SessionOpened(metrics.Owner)
 	defer c.server.metrics.SessionClosed(metrics.Owner)
@@ -27,7 +27,7 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 	c.mu.Lock()
 	c.isBroken = true // From here on only the server sends messages to the client.
 	c.mu.Unlock()
-	// The server's own authentication_timeout applies to the login.
+	// From here on the server's own authentication_timeout limits the login.
 	c.setDeadline(time.Time{})
 	c.loggedIn(Owner, st)
 

@@ -63,7 +63,7 @@ func withValues(rest []byte, values [][]byte) (out []byte, ok bool) {
 	return append(appendValues(append(out, rest[:2+2*formats]...), values), remaining...), true
 }
 
-// appendValues appends the number of values and the values.
+// appendValues appends the number of parameter values and the values, as a Bind has them.
 func appendValues(out []byte, values [][]byte) []byte {
 	out = binary.BigEndian.AppendUint16(out, uint16(len(values)))
 	for _, value := range values {

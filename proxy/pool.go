@@ -23,17 +23,17 @@ import (
 // PoolSettings are the settings of an agent's pool.
 type PoolSettings struct {
 	Size int           // how many connections to the server the agent's sessions share; at least 1
-	Wait time.Duration // how long a session waits for one of them before it ends
+	Wait time.Duration // how long a session waits for a connection before it fails
 }
 
-// poolIdle is how long an idle connection is kept.
+// poolIdle is how long a connection may be idle before the pool closes it.
 const poolIdle = 5 * time.Minute
 
 // PoolState is a snapshot of a pool's size, use and counters.
 type PoolState struct {
 	Agent, Database string
 	Size            int           // how many connections the pool may have
-	Used            int           // connections that sessions have, or that are being made
+	Used            int           // connections that sessions use, or that are being made
 	Idle            int           // open connections that no session uses
 	Waiting         int           // sessions that wait for a connection
 	Taken           uint64        // how often a session got a connection
@@ -193,7 +193,7 @@ func (p *pool) await(ctx context.Context, wait time.Duration, offer chan *server
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
 	select {
-	case c := <-offer: // the offer came in time after all
+	case c := <-offer: // another session has made the offer just now
 		if isRemoved {
 			go p.passOn(c)
 			return nil, errPeerGone

@@ -30,7 +30,7 @@ import (
 // poolSession is the state of a pooled session that moves from connection to connection. Only the goroutine that has
 // the turn uses it (see [retryState]).
 type poolSession struct {
-	server          string            // when the server of the session was started
+	server          string            // the start time of the server with which the session began
 	connections     uint64            // how many connections the session has had so far
 	settings        map[string]string // settings whose values differ from those at the start
 	settingsTouched bool              // the client may have changed settings since the proxy read them

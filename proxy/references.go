@@ -41,7 +41,7 @@ func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, r
 	if len(v.Effects) == 0 {
 		return n, nil, nil
 	}
-	// Statements that the text runs by name may run with other claims than the current ones.
+	// The text may change claims before it runs a statement by name, so the current claims may not be right.
 	r.claimsUnknown = verdict.ClaimsChangeWithin(v.Effects)
 	defer func() { r.claimsUnknown = false }()
 	resolver := nameResolver{r: r, verdict: v, group: group}

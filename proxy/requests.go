@@ -26,7 +26,7 @@ type requests struct {
 
 	claimsUnknown bool  // the claims with which the current text's statements run are not known
 	copyEntry     entry // a COPY FROM STDIN that is about to be sent
-	barrier       entry // entry that must be answered before anything else is sent
+	barrier       entry // the entry that the server must answer before the proxy sends anything else
 	batch         batch
 }
 
@@ -37,7 +37,7 @@ type messageGroup struct {
 	isSingleQuery     bool   // the group is a Query without messages before it
 	usesCache         bool   // messages may use cached statements: see [requests.beginGroup]
 	executes          int    // number of Execute messages since the last Query in the group
-	endsTx            bool   // the last message ends the transaction
+	endsTx            bool   // the last message was an Execute that ends the transaction
 	lastExecuteEndsTx bool   // the last Execute ends the transaction, and no portal was bound since
 	dropsSeal         bool   // the last message removes the seal
 }

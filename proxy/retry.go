@@ -31,7 +31,7 @@ const (
 // retryState remembers the client's last messages, so that the proxy can send them once more. Only the goroutine that
 // has the turn uses it.
 type retryState struct {
-	turn         chan struct{} // holds a value while no goroutine has the turn
+	turn         chan struct{} // a channel with one value while no goroutine has the turn
 	clientWrites atomic.Int64  // counts writes to the client
 
 	messages           []byte // messages as the client sent them

@@ -15,7 +15,7 @@ import (
 
 // Router decides by the user and database of the startup message whether a client is an owner, an agent or an operator.
 type Router interface {
-	// Route never fails: an unknown client gets a route of kind Refused. It is called by many goroutines.
+	// Route returns the client's route; for an unknown client its kind is Refused. Goroutines call it concurrently.
 	Route(user, database string) Route
 }
 
@@ -26,11 +26,11 @@ type RouteKind int
 const (
 	Refused  RouteKind = iota // the client is none of the others: its login fails like one with a wrong password
 	Owner                     // the client's bytes are relayed without being parsed
-	Agent                     // each statement of the client is decided
+	Agent                     // the policy decides on each statement of the client
 	Operator                  // Route.Serve serves the client, which reaches no PostgreSQL server
 )
 
-// Route says how to treat a client.
+// Route says how the proxy treats a client, and has the functions for that.
 type Route struct {
 	Kind     RouteKind
 	Upstream Upstream // the PostgreSQL server of the database, for Owner and Agent
@@ -48,7 +48,7 @@ type Route struct {
 	// right. Errors of Certificate go to the log.
 	Certificate func(*x509.Certificate) error
 
-	// Sessions is how many sessions an agent may have at a time; 0: as many as there is room for.
+	// Sessions is how many sessions an agent may have at a time; 0: any number, up to the limit of connections.
 	Sessions int
 
 	// Pool, if set, makes the agent's sessions share connections to the server; nil: each session has its own.
@@ -86,7 +86,7 @@ type TokenGrant struct {
 	Until      time.Time         // when the token expires; zero: never
 }
 
-// Upstream says how to reach the server for one database.
+// Upstream says how the proxy reaches the PostgreSQL server for a database.
 type Upstream struct {
 	Network  string            // "unix" or "tcp"
 	Address  string            // address as for net.Dial: the socket's path, or host:port
@@ -100,7 +100,7 @@ type Upstream struct {
 	// kernel after each statement. 0 leaves that to the process's C library.
 	KeepHeap int
 
-	// StatementCache is how many statements of a session the proxy keeps prepared; 0: none.
+	// StatementCache is how many statements the proxy keeps prepared on each connection; 0: none.
 	StatementCache int
 
 	// Settings are the names of the settings that agents may change, without those that the policy maps to attributes.
@@ -128,9 +128,9 @@ type SessionInfo struct {
 	TokenAttributes        map[string]string // attributes that the agent's token gave; nil without one
 	ExpiresAt              time.Time         // when the token or certificate expires, and the session with it; zero: never
 	ExpiresWithCertificate bool              // ExpiresAt is when a certificate expires, not a token
-	HidesKeyOnlyColumns    bool              // the value of [Identity.Lists]
+	HidesKeyOnlyColumns    bool              // hide columns that the policy shows only in reads by key
 
-	// OnRevoke ends the session with this error; it returns at once, may be called from any goroutine, and does
-	// nothing when the session is over.
+	// OnRevoke ends the session with this error. It returns at once, may be called from any goroutine, and does nothing if
+	// the session is over.
 	OnRevoke func(*sqlstate.Error)
 }

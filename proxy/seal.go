@@ -130,7 +130,7 @@ func (m *proxyMessages) closeStatement(name string) {
 	m.closes++
 }
 
-// addStatement adds messages that prepare a text and run it.
+// addStatement adds messages that prepare a statement with this text and run it.
 func (m *proxyMessages) addStatement(name, text string) {
 	m.bytes = appendOwnStatement(m.bytes, m.numberedName(name), text, noParameterTypes, noParameters)
 	m.statements++

@@ -105,8 +105,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts clients until the listener fails or Shutdown is called, and closes the listener. It may be called for
-// several listeners.
+// Serve accepts clients until l fails or Shutdown is called, and then closes l. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	s.mu.Lock()

@@ -158,7 +158,7 @@ func sendTerminate(upstream net.Conn) {
 	_, _ = upstream.Write([]byte{'X', 0, 0, 0, 4})
 }
 
-// cancelUpstream requests the server to cancel what it does for this session.
+// cancelUpstream sends the server a cancel request for the session's running statement.
 func (s *session) cancelUpstream() {
 	s.mu.Lock()
 	c := s.connection

@@ -21,12 +21,12 @@ func (o *answers) sessionMessage(typ byte, body []byte, missing int) *sqlstate.E
 	case 'N': // The type is that of NoticeResponse.
 		clientError = o.notice(body)
 		o.retriedAnswer.hasOtherAnswers = o.retriedAnswer.hasOtherAnswers || len(clientError) > 0
-	case 'C': // The type is that of CommandComplete, of a step or of a statement that has another tag for the client.
+	case 'C': // The type is that of CommandComplete, where the client may get another message.
 		if missing > 0 {
 			return desyncError(errors.New("CommandComplete is too long"))
 		}
 		clientError, err = o.takeCommandComplete(bytes.Clone((*o.buf)[o.unreadStart : o.unreadStart+n]))
-	case 'D': // The type is that of DataRow, of the settings that the proxy reads.
+	case 'D': // The type is that of DataRow, here with the settings that the proxy reads.
 		o.current().(*settingsEntry).takeRow(body, missing)
 	case 'A': // The type is that of NotificationResponse.
 		clientError = o.notification(body, missing)

@@ -33,7 +33,7 @@ const (
 	Idle                SessionState = "idle"
 	Active              SessionState = "active"                        // a statement is decided or runs
 	InTransaction       SessionState = "idle in transaction"           // a transaction is open, and no statement runs
-	InFailedTransaction SessionState = "idle in transaction (aborted)" // like InTransaction, after an error
+	InFailedTransaction SessionState = "idle in transaction (aborted)" // a failed transaction is open
 	Waiting             SessionState = "waiting"                       // a statement waits while the database is paused
 	Relayed             SessionState = "relayed"                       // an owner's session, which is not parsed
 	Connected           SessionState = "connected"                     // an operator's session
@@ -81,7 +81,7 @@ func (s *Server) open() []*conn {
 	return out
 }
 
-// state returns what the session does now.
+// state returns the state of the client's session.
 func (c *conn) state(kind RouteKind) SessionState {
 	switch kind {
 	case Owner:

@@ -18,7 +18,7 @@ type heldSnapshot struct {
 	verdict.Snapshot
 }
 
-// snapshotUse is a later use of a held snapshot.
+// snapshotUse is a use of a held snapshot by a message of a later input part.
 type snapshotUse struct {
 	*heldSnapshot
 	portal bool // the use runs a portal, in which older results may wait

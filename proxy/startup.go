@@ -178,5 +178,5 @@ func appendNotice(dst []byte, text string) []byte {
 	return b
 }
 
-// withoutNULs removes NULs, which would end a field early, from a text that quotes a client.
+// withoutNULs removes NUL bytes from a text that quotes a client's input: they would end a field of the message early.
 func withoutNULs(s string) string { return strings.ReplaceAll(s, "\x00", "") }

@@ -78,7 +78,7 @@ type statementCache struct {
 	seenHashes     []uint64 // hash table of texts that occurred once
 	lastNumber     uint64   // the number in the name that was made last
 	pending        int      // how many statements are being prepared
-	namesToClose   []string // names of statements that the server is still to close
+	namesToClose   []string // server's names of dropped statements that the proxy must still close
 }
 
 var cacheSeed = maphash.MakeSeed()

@@ -104,7 +104,7 @@ func (e *queryEntry) binaryFetches() []bool {
 	return out
 }
 
-// step returns the messages for the i-th statement, or the messages that end the Query.
+// step returns the messages that run the i-th statement or, after the last, those that end the Query.
 func (st *queryInSteps) step(i int) []byte {
 	var b []byte
 	if i == 0 {

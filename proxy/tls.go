@@ -23,9 +23,9 @@ type channelBinding struct {
 	certificate *tls.Certificate
 }
 
-// endPoint returns the data of tls-server-end-point (RFC 5929): the certificate's hash by its signature's own hash
-// function, SHA-256 in place of MD5 and SHA-1. It is nil where the RFC defines none, as for Ed25519; channel binding is
-// not offered then.
+// endPoint returns the channel binding data of type tls-server-end-point (RFC 5929). This is the certificate's hash by
+// the hash function of its signature, with SHA-256 in place of MD5 and SHA-1. It returns nil where the RFC defines no
+// data, as for Ed25519; then the proxy offers no channel binding.
 func (b *channelBinding) endPoint() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,7 +104,7 @@ func chooseCertificate(cfg *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certif
 	return &cfg.Certificates[0], nil
 }
 
-// tlsConfig returns the configuration for the next handshake, or nil.
+// tlsConfig returns the configuration for the next handshake, or nil if TLS is not configured.
 func (s *Server) tlsConfig() *tls.Config {
 	if s.config.TLS == nil {
 		return nil
@@ -112,7 +112,7 @@ func (s *Server) tlsConfig() *tls.Config {
 	return s.config.TLS()
 }
 
-// offerTLS answers an SSLRequest.
+// offerTLS answers an SSLRequest, and starts TLS if it is configured.
 func (c *conn) offerTLS() error {
 	if c.server.tlsConfig() == nil {
 		if err := c.write([]byte{'N'}); err != nil {

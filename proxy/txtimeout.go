@@ -15,7 +15,7 @@ type transactionTimer struct {
 	timer     *time.Timer
 }
 
-// stop ends the timer.
+// stop stops the timer, if there is one.
 func (t *transactionTimer) stop() {
 	if t.timer != nil {
 		t.timer.Stop()

@@ -1,6 +1,6 @@
 package proxy
 
-// The goroutine that handles the client's messages waits here for the server's answers.
+// By the methods below, the goroutine that handles the client's messages waits for the server's answers.
 
 // waitOutsideTx waits until no message is in flight, and reports whether the server is then outside a transaction.
 // While a group of extended messages is open, it returns false at once, since the server may not answer before a Sync.

@@ -87,7 +87,7 @@ func (f *planFacts) restrictedTables() []*policy.Table {
 	return out
 }
 
-// boundRoles returns the roles to which the row policies of a table apply.
+// boundRoles returns the roles, separated by commas, to which the row policies of a table apply.
 func (f *planFacts) boundRoles(t *policy.Table) string {
 	if t.Columns != nil {
 		return f.agent + ", " + f.rowsRole

@@ -52,7 +52,7 @@ func (f groupViews) objects() []Object {
 // the table's columns.
 const innerPrefix = "pgconsent_"
 
-// groupViewQuery returns the query of a group view.
+// groupViewQuery returns the SELECT of the group view of a table.
 func groupViewQuery(t *policy.Table) string {
 	q := newGroupQuery(t)
 	rowExpressions, cellExpressions, cellConditions := q.cellCounts()

@@ -27,7 +27,7 @@ func (f lookupViews) objects() []Object {
 	return out
 }
 
-// views returns the lookup views of one table: one for row policies, and one for signed statements.
+// views returns an object with the lookup views of a table: one for row policies, and one for signed statements.
 func (f lookupViews) views(table predicate.LookupTable) Object {
 	o := newObject(lookupViewsIdentity(table.Relation), "", table.Relation)
 	lookup := predicate.LookupView(table.Relation.Name).SQL()
@@ -51,7 +51,7 @@ func (f lookupViews) views(table predicate.LookupTable) Object {
 // readerAccess returns an object that lets the reader role read all rows of a table.
 func (f *planFacts) readerAccess(r *catalog.Relation) Object {
 	o := newObject(policyIdentity(readerPolicy, r), "", r)
-	if r.Name == predicate.CurrentConsents { // the view stays as migrate installs it; agents cannot name it
+	if r.Name == predicate.CurrentConsents { // this view is part of the base migrations
 		o.grant(rightsOn("TABLE", listOf(r.Name.SQL()), listOf(f.reader),
 			"Predicates read the consent registry with the reader's rights, not the agent's.", "SELECT"))
 		return o.Object

@@ -70,7 +70,7 @@ func truncateMask(c policy.VisibleColumn, column string) string {
 func stepMask(c policy.VisibleColumn, column string) string {
 	number := column + "::pg_catalog.numeric"
 	floor, step := "pg_catalog.floor("+number+")", fmt.Sprintf("%d::pg_catalog.numeric", c.Amount)
-	// A quotient would be rounded; remainders are exact.
+	// The expression uses mod, which is exact, since a numeric quotient would be rounded.
 	roundedDown := fmt.Sprintf("%[1]s OPERATOR(pg_catalog.-) pg_catalog.mod(pg_catalog.mod(%[1]s, %[2]s) "+
 		"OPERATOR(pg_catalog.+) %[2]s, %[2]s)", floor, step)
 	minimum, cast := "", c.Type

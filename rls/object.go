@@ -21,12 +21,12 @@ func newObject(identity, why string, tables ...*catalog.Relation) *objectBuilder
 	return m
 }
 
-// create adds a statement that makes the object.
+// create adds a statement to those that make the object.
 func (m *objectBuilder) create(sql string) {
 	m.MakeStatements = append(m.MakeStatements, Statement{SQL: sql, Why: m.why})
 }
 
-// drop adds a statement that removes the object.
+// drop adds a statement to those that remove the object.
 func (m *objectBuilder) drop(why, sql string) {
 	m.DropStatements = append(m.DropStatements, Statement{SQL: sql, Why: why})
 }

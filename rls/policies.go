@@ -46,7 +46,7 @@ func (f rowPolicies) objects() []Object {
 		o.drop(dropPoliciesReason, dropPolicy(selectPolicy, t.Relation))
 		out = append(out, o.Object, f.currentCatalogPolicy(t.Relation, f.boundRoles(t)))
 		out = append(out, writePolicies{f.planFacts, t}.objects()...)
-		if t.Columns == nil { // the table has no row view, so agents read the table itself
+		if t.Columns == nil { // without a row view, agents read the table itself
 			out = append(out, rightsObject("SELECT on "+t.Relation.Name.String(),
 				rightsOn("TABLE", listOf(table), listOf(f.agent), "The policy lists the table.", "SELECT")))
 		}

@@ -51,7 +51,7 @@ type Statement = migrations.Statement
 // Object is something that a plan makes in the database, such as a row policy or a view with its rights.
 type Object = migrations.Object
 
-// Plan is the part of a policy that the database enforces.
+// Plan generates the database objects that enforce a policy.
 type Plan struct {
 	facts *planFacts
 	hash  string
@@ -85,13 +85,13 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 // proxy may load another policy with the same hash without a migration.
 func (p *Plan) Hash() string { return p.hash }
 
-// PolicyVersion returns the version of the whole policy.
+// PolicyVersion returns the version of the policy from which the plan was made.
 func (p *Plan) PolicyVersion() string { return p.facts.policy.Version() }
 
 // feature generates the objects of one kind in a plan.
 type feature interface{ objects() []Object }
 
-// Objects returns the objects of the plan for a database in the given state, in the order in which they are made.
+// Objects returns the objects of the plan for a database in the state foundState, in the order in which they are made.
 func (p *Plan) Objects(foundState migrations.Found) []Object {
 	f := *p.facts
 	f.foundState = foundState
@@ -107,17 +107,16 @@ func (p *Plan) Objects(foundState migrations.Found) []Object {
 	return out
 }
 
-// Up returns the statements for a database in which nothing was protected before.
+// Up returns the statements that install the plan in a database without row security and rights of PUBLIC.
 func (p *Plan) Up() []Statement { return p.UpFrom(migrations.Found{}) }
 
-// Down returns the statements that undo [Plan.Up], except for privileges, which package migrations restores as it found
-// them.
+// Down returns the statements that undo [Plan.Up], except for privileges, which package migrations restores.
 func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 
-// UpFrom returns the statements that install the plan in a database in the given state, in order.
+// UpFrom returns the statements that install the plan in a database whose state was f.
 func (p *Plan) UpFrom(f migrations.Found) []Statement { return migrations.MakeAll(p.Objects(f)) }
 
-// DownTo returns the statements that restore the given state, except for privileges.
+// DownTo returns the statements that remove the plan and restore the state f, except for privileges.
 func (p *Plan) DownTo(f migrations.Found) []Statement { return migrations.DropAll(p.Objects(f)) }
 
 // PredicateTables returns the tables that the policy lists, and the other tables that its rules and live attributes

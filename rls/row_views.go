@@ -121,7 +121,7 @@ func hasSubSelects(rule string) bool {
 		strings.Count(rule, "(SELECT pgconsent_signed.sealed())")
 }
 
-// writeGrants returns the rights to write through a view of pgconsent.
+// writeGrants returns the grants by which the agent role may write through a view of pgconsent.
 func writeGrants(view catalog.Name, w *policy.Write, agent, why string) []migrations.Grant {
 	var out []migrations.Grant
 	give := func(right string, columns []string) {

@@ -291,7 +291,7 @@ func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation
 		query = shadowQuery(s, source)
 	}
 	if s.ReadsColumns != nil && len(f.relationsReadByView()) > 0 {
-		// PostgreSQL flattens a view whose query is a UNION ALL, even if it is a security barrier.
+		// The outer SELECT is needed, since PostgreSQL flattens a view that is a UNION ALL, even if it is a security barrier.
 		query = "SELECT u.* FROM (" + query + "\nUNION ALL\n" + readsQuery(s, source) + ") AS u"
 	}
 	barrier := ""

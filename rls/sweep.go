@@ -85,7 +85,7 @@ END $pgconsent_sweep$`, searchPath, strings.Join(rowStatements, "")))
 type tableSweep struct {
 	*policy.Lifecycle
 	relation *catalog.Relation
-	cascades *cascades // the rows of other tables that are deleted with rows of this one
+	cascades *cascades // generates the deletion of rows that depend on this table's
 }
 
 // name returns the name of the table as an SQL literal.
@@ -177,7 +177,7 @@ func (s tableSweep) isPastDay(day int, categories []string) string {
 	return "(" + strings.Join(conditions, " OR ") + ")"
 }
 
-// arraySQL writes words as an SQL array.
+// arraySQL returns an SQL array expression of words.
 func arraySQL(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
