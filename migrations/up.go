@@ -236,8 +236,8 @@ func (r *migrationRun) installWhole(ctx context.Context, o Options, p Plan, in i
 	return d.changed(), r.recordPlan(ctx, p, in, d)
 }
 
-// down removes all objects, base migrations and roles that migrate has made in this database, except roles that other
-// databases need.
+// down removes all objects and base migrations from the database, and the roles that migrate has made, unless another
+// database needs these.
 func (r *migrationRun) down(ctx context.Context, o Options) error {
 	have, err := r.installedBase(ctx)
 	if err != nil {

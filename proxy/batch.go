@@ -135,8 +135,9 @@ func (r *requests) flush() error {
 	return nil
 }
 
-// waitToSend waits for the answer to r.barrier and renews the session's seal if it is due. It returns the end of the
-// items that may be sent then: the first group if the seal cannot be renewed now, and otherwise all.
+// waitToSend waits for the answer to r.barrier and renews the session's seal (signed identity) if it is due. It returns
+// the end of the items that may be sent then: the first group (messages up to a Sync) if the seal cannot be renewed
+// now, and otherwise all.
 func (r *requests) waitToSend() (end int, err error) {
 	b := &r.batch
 	end = len(b.items)
@@ -164,8 +165,8 @@ func (r *requests) waitToSend() (end int, err error) {
 	return end, nil
 }
 
-// endOfSealMessages returns the end of the first group with a message that removes the session's seal, such as DISCARD
-// ALL. It returns end if there is none before end.
+// endOfSealMessages returns the end of the first group (messages up to a Sync) with a message that removes the
+// session's seal (signed identity), such as DISCARD ALL. It returns end if there is none before end.
 func (b *batch) endOfSealMessages(end int) int {
 	for i := b.sent; i < end; i++ {
 		if e := b.items[i].entry; e == nil || !dropsSeal(e) {
@@ -180,7 +181,7 @@ func (b *batch) endOfSealMessages(end int) int {
 	return end
 }
 
-// dropsSeal reports whether e removes the session's seal on the server, as DISCARD ALL does.
+// dropsSeal reports whether e removes the session's seal (signed identity) on the server, as DISCARD ALL does.
 func dropsSeal(e entry) bool {
 	x := e.asExecution()
 	return x != nil && x.dropsSeal && x.refusal == nil

@@ -65,8 +65,8 @@ func (r *requests) stageCachedParse(e *parseEntry, st *statement, types []byte) 
 
 // statement returns the client's prepared statement with this name, or nil. A Close sent before removes it, and a Query
 // removes the unnamed one, if they succeed. For a statement that only the proxy's cache has on the server, the proxy
-// must wait to learn that. A Close in the same group needs no wait, since the server skips it together with the current
-// message.
+// must wait to learn that. A Close in the same group (messages up to a Sync) needs no wait, since the server skips it
+// together with the current message.
 func (r *requests) statement(name string) (*statement, error) {
 	st, err := r.ledger.statement(name, r.group.number, r.flush)
 	switch {

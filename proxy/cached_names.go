@@ -21,7 +21,8 @@ func (r *requests) statementToRename(name string) (*statement, error) {
 }
 
 // noteClose notes that a message about to be sent removes the statement with this name. In SQL, such as DEALLOCATE ALL,
-// an empty name means all named statements. group is the message's group, or noGroup for a Query.
+// an empty name means all named statements. group is the message's group (messages up to a Sync), or noGroup for a
+// Query.
 func (r *requests) noteClose(name string, inSQL bool, group uint64) {
 	r.ledger.eachStatement(func(n string, st *statement) {
 		if n == name || inSQL && name == "" && n != "" {

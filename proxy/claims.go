@@ -180,7 +180,7 @@ func (l *ledger) claimsAfterAll(staged []item) (verdict.Claims, bool) {
 }
 
 // valuesAfter returns the claims after these entries, provided that none fails, or nil if they are uncertain even then.
-// If an entry fails, the server skips the rest of its group but runs later groups.
+// If an entry fails, the server skips the rest of its group (messages up to a Sync) but runs later groups.
 func (c claims) valuesAfter(entries []entry, inTx bool) map[string]string {
 	for _, e := range entries {
 		if c.pending && e != nil && e.endsWithReady() || c.mayChange(e, inTx) && e.endsWithReady() {

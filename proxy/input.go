@@ -47,8 +47,8 @@ func (in *input) reserveInput(size int) error {
 	return in.reserve(&in.reservedForBuffer, size)
 }
 
-// reserveBatch reserves memory for a batch of this size that waits for the rest of its group. A small batch is not
-// counted.
+// reserveBatch reserves memory for a batch of this size that waits for the rest of its group (messages up to a Sync). A
+// small batch is not counted.
 func (in *input) reserveBatch(size int) error {
 	if size < maxBatch {
 		size = 0

@@ -44,8 +44,8 @@ type ledger struct {
 	keepsConnection bool // a pooled session must not return its connection to the pool
 }
 
-// sealTime says when the session's seal expires. onExpired is called if the database finds the seal expired before that
-// time: see [verdict.Seal].
+// sealTime says when the session's seal (signed identity) expires. onExpired is called if the database finds the seal
+// expired before that time: see [verdict.Seal].
 type sealTime struct {
 	expires   time.Time
 	onExpired func()
@@ -177,7 +177,7 @@ func (l *ledger) fail(code sqlstate.Code) []entry {
 }
 
 // statementCompleted applies the effect of the i-th statement of x. It reports whether the server begins another
-// transaction behind it although the session's seal has expired.
+// transaction behind it although the session's seal (signed identity) has expired.
 func (l *ledger) statementCompleted(x *execution, i int) (isTooLate bool) {
 	effects := x.verdict.Effects
 	l.mu.Lock()
@@ -220,8 +220,8 @@ func (l *ledger) isListeningTo(channel string) bool {
 	return l.channels[channel]
 }
 
-// beginsAfterSealExpiry reports whether the seal has expired and one of these entries begins a transaction, if none is
-// open before them. The caller holds the lock.
+// beginsAfterSealExpiry reports whether the seal (signed identity) has expired and one of these entries begins a
+// transaction, if none is open before them. The caller holds the lock.
 func (l *ledger) beginsAfterSealExpiry(entries []entry) bool {
 	if !time.Now().After(l.seal.expires) {
 		return false
@@ -243,14 +243,15 @@ func (l *ledger) beginsAfterSealExpiry(entries []entry) bool {
 	return false
 }
 
-// noteSeal notes the expiry of the session's new seal.
+// noteSeal notes the expiry of the session's new seal (signed identity).
 func (l *ledger) noteSeal(s verdict.Seal) {
 	l.mu.Lock()
 	l.seal = sealTime{s.Expires, s.ReportExpired}
 	l.mu.Unlock()
 }
 
-// reportSealExpired tells enforcement that the database found the seal expired too early, because a clock was moved.
+// reportSealExpired tells enforcement that the database found the seal (signed identity) expired too early, because a
+// clock was moved.
 func (l *ledger) reportSealExpired() {
 	l.mu.Lock()
 	onExpired := l.seal.onExpired
@@ -262,7 +263,7 @@ func (l *ledger) reportSealExpired() {
 
 // ready handles a ReadyForQuery, which ends the answers to the head entry, a Query or a Sync. drained says that the
 // session is idle and the proxy is shutting down. isTooLate says that the next transaction begins after the session's
-// seal has expired. Either ends the session.
+// seal (signed identity) has expired. Either ends the session.
 func (l *ledger) ready(status byte) (drained, isTooLate bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -127,7 +127,7 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 	return s, nil
 }
 
-// converse sets the session's seal, tells the client that it is logged in, and serves it to the end.
+// converse sets the session's seal (signed identity), tells the client that it is logged in, and serves it to the end.
 func (s *session) converse(server *serverConn, st *startup) error {
 	key := s.server.cancels.add(s, st.cancelSecretBytes())
 	defer s.server.cancels.remove(key)

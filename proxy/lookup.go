@@ -46,8 +46,8 @@ func (l *ledger) dropUnnamedPortal() {
 	}
 }
 
-// statement returns the statement that a message of this group means by a name, or nil. If a Parse or PREPARE of
-// another group is in flight, statement calls flush and waits for its answer.
+// statement returns the statement that a message of this group (messages up to a Sync) means by a name, or nil. If a
+// Parse or PREPARE of another group is in flight, statement calls flush and waits for its answer.
 func (l *ledger) statement(name string, group uint64, flush func() error) (*statement, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,8 @@ func (l *ledger) statement(name string, group uint64, flush func() error) (*stat
 	}
 }
 
-// portal returns the portal that a message of this group means by a name, as [ledger.statement] does for statements.
+// portal returns the portal that a message of this group (messages up to a Sync) means by a name, as [ledger.statement]
+// does for statements.
 func (l *ledger) portal(name string, group uint64, flush func() error) (*portal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,8 +126,8 @@ func (l *ledger) hasOpenResult(withoutUnnamed bool) bool {
 	return false
 }
 
-// portal returns the client's portal with a name, or nil. A portal of an earlier group ends with that group if no
-// transaction is open, so portal waits for the answers to that group.
+// portal returns the client's portal with a name, or nil. A portal of an earlier group (messages up to a Sync) ends
+// with that group if no transaction is open, so portal waits for the answers to that group.
 func (r *requests) portal(name string) (*portal, error) {
 	p, err := r.ledger.portal(name, r.group.number, r.flush)
 	if p == nil || err != nil || p.group == r.group.number || !r.batch.endsWithReady() && !r.ledger.isReadyAwaited() {

@@ -191,8 +191,8 @@ func (o *answers) needsNoConnection() bool {
 		o.ledger.needsNoConnection()
 }
 
-// detach separates the connection from the session, and returns false if the session has ended. The caller has the
-// turn.
+// detach separates the connection from the session, and returns false if the session has ended. The caller has the turn
+// (see [retryState]).
 func (o *answers) detach(c *serverConn) bool {
 	c.seal = o.requests.seal
 	o.mu.Lock()
@@ -221,8 +221,8 @@ func (o *answers) wasOnlyWoken() bool {
 	return true
 }
 
-// leaveTurn gives up the turn. If the session no longer needs its connection, leaveTurn wakes the goroutine that reads
-// the answers, which returns the connection to the pool.
+// leaveTurn gives up the turn (see [retryState]). If the session no longer needs its connection, leaveTurn wakes the
+// goroutine that reads the answers, which returns the connection to the pool.
 func (r *requests) leaveTurn() {
 	if len(r.batch.items) > 0 { // The batch has messages that the server has not got yet.
 		r.ledger.setStaging(true)

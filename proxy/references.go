@@ -36,7 +36,7 @@ type nameResolver struct {
 }
 
 // resolveNames resolves the names in the text of v, and notes the statements and portals that the text makes as
-// pending. group is the number of its message's group.
+// pending. group is the number of its message's group (messages up to a Sync).
 func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, refusal *sqlstate.Error, err error) {
 	if len(v.Effects) == 0 {
 		return n, nil, nil
@@ -244,7 +244,8 @@ func (r *requests) hasUnreadHold() (bool, error) {
 	return r.ledger.hasUnreadHold(), nil
 }
 
-// dropSeal notes that the text, a DISCARD ALL, removes the session's seal. It refuses that inside a transaction.
+// dropSeal notes that the text, a DISCARD ALL, removes the session's seal (signed identity). It refuses that inside a
+// transaction.
 func (n *nameResolver) dropSeal() (*sqlstate.Error, error) {
 	if err := n.r.flush(); err != nil {
 		return nil, err

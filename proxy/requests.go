@@ -46,7 +46,8 @@ func newRequests(s *session) *requests {
 	return &requests{session: s, snapshots: snapshotState{ledger: s.ledger}}
 }
 
-// run reads the client's messages and relays them until the session is over. The caller has the turn.
+// run reads the client's messages and relays them until the session is over. The caller has the turn (see
+// [retryState]).
 func (r *requests) run() error {
 	in := newInput(r.client)
 	in.budget = &r.server.largeBufferBytes

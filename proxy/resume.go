@@ -8,13 +8,13 @@ import (
 )
 
 // An Execute of COMMIT, ROLLBACK or DISCARD ALL ends the transaction at once, and messages behind it in the same group
-// begin another one. If that one needs a new seal, the proxy waits for the answer to the Execute and sends a Sync of
-// its own. The Sync has no effect on the client's work, since no transaction is open. Then the proxy sets the seal as
-// between two groups.
+// begin another one. If that one needs a new seal (signed identity), the proxy waits for the answer to the Execute and
+// sends a Sync of its own. The Sync has no effect on the client's work, since no transaction is open. Then the proxy
+// sets the seal as between two groups.
 
-// beginBehindEnd runs before a message that may begin a transaction. If an earlier message of the group has ended the
-// transaction, and the seal is too old or was removed, it renews the seal. It refuses the message if that is not
-// possible.
+// beginBehindEnd runs before a message that may begin a transaction. If an earlier message of the group (messages up to
+// a Sync) has ended the transaction, and the seal (signed identity) is too old or was removed, it renews the seal. It
+// refuses the message if that is not possible.
 func (r *requests) beginBehindEnd(typ byte) (isRefused bool, err error) {
 	switch typ {
 	case 'Q', 'P', 'B', 'D', 'E':
@@ -37,9 +37,9 @@ func (r *requests) beginBehindEnd(typ byte) (isRefused bool, err error) {
 	return true, nil
 }
 
-// resumeGroup sets a new seal behind an Execute that ends the transaction. It returns false if the Execute has failed,
-// so that the server skips the rest of the group. It also returns false if a transaction is open again, after COMMIT
-// AND CHAIN.
+// resumeGroup sets a new seal (signed identity) behind an Execute that ends the transaction. It returns false if the
+// Execute has failed, so that the server skips the rest of the group (messages up to a Sync). It also returns false if
+// a transaction is open again, after COMMIT AND CHAIN.
 func (r *requests) resumeGroup() (bool, error) {
 	r.endInputPart()
 	r.stageFlush()

@@ -13,7 +13,7 @@ import (
 // If DDL that affects agents has run since a statement was decided, the database refuses the statement while planning
 // it. The proxy then decides on the statement and sends it once more, and the client notices nothing. This requires
 // that the client has no part of the answer yet. The statement must also have come as a Query of one statement, or as
-// messages up to a Sync, and be outside a transaction or the first of one.
+// messages up to a Sync. It must be outside a transaction, or the first statement of one.
 //
 // Only the goroutine that has "the turn" may handle the client's messages. Mostly this is the goroutine that reads
 // them. While it waits for more input, it leaves the turn, and a goroutine that sends messages once more can take it.

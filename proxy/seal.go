@@ -20,9 +20,9 @@ const (
 	sealText = "SELECT pg_catalog.set_config($1, $2, false)"
 )
 
-// A cached plan contains the seal under which it was made, and must verify any other seal at each run. If prepared
-// statements ran often under the old seal, the proxy sends DISCARD PLANS with the new one, so that PostgreSQL plans
-// them again. Otherwise verifying is cheaper.
+// A cached plan contains the seal (signed identity) under which it was made, and must verify any other seal at each
+// run. If prepared statements ran often under the old seal, the proxy sends DISCARD PLANS with the new one, so that
+// PostgreSQL plans them again. Otherwise verifying is cheaper.
 const (
 	dropPlansName   = verdict.SealStatement + "_plans"
 	dropPlansText   = "DISCARD PLANS"
@@ -36,12 +36,13 @@ const (
 	queryCanceled sqlstate.Code = "57014"
 )
 
-// The database compares the seal's expiry with the start of the transaction, and shows no rows if the seal has expired.
-// The client could not tell this from an empty result. So the proxy sends nothing that may begin a transaction under a
-// seal that is due for renewal. A second transaction within one message is an exception, for which the seal stays valid
-// a little longer. If the server runs messages too late although they were sent in time, the session ends. If the
-// database's clock was moved, the database refuses a statement with 40001 while planning it, and the proxy renews the
-// seal by the new time. A cached plan shows no rows until the next catalog refresh notices the moved clock.
+// The database compares the expiry of the seal (signed identity) with the start of the transaction, and shows no rows if the
+// seal has expired. The client could not tell this from an empty result. So the proxy sends nothing that may begin a
+// transaction under a seal that is due for renewal. A second transaction within one message is an exception, for which
+// the seal stays valid a little longer. If the server runs messages too late although they were sent in time, the
+// session ends. If the database's clock was moved, the database refuses a statement with 40001 while planning it, and
+// the proxy renews the seal by the new time. A cached plan shows no rows until the next catalog refresh notices the
+// moved clock.
 
 // sealState is the session's current seal, as the proxy has set it.
 type sealState struct {
@@ -50,12 +51,12 @@ type sealState struct {
 	preparedRuns int // how often prepared statements were run under this seal
 }
 
-// isDue reports whether the proxy must renew the seal before the next transaction.
+// isDue reports whether the proxy must renew the seal (signed identity) before the next transaction.
 func (s *sealState) isDue() bool { return time.Now().After(s.RenewAfter) || s.isStale() }
 
-// isTooOld reports whether no transaction may begin under the seal any more. The proxy asks this where it cannot renew
-// the seal in time: a message, or group of messages, ends a transaction and begins another. The limit is half-way
-// between renewal and expiry, which leaves the server the other half to get there.
+// isTooOld reports whether no transaction may begin under the seal (signed identity) any more. The proxy asks this
+// where it cannot renew the seal in time: a message, or group of messages, ends a transaction and begins another. The
+// limit is half-way between renewal and expiry, which leaves the server the other half to get there.
 func (s *sealState) isTooOld() bool {
 	validity := s.Expires.Sub(s.RenewAfter)
 	return s.RenewAfter.IsZero() || time.Now().After(s.RenewAfter.Add(validity/2)) || s.isStale()
@@ -63,12 +64,12 @@ func (s *sealState) isTooOld() bool {
 
 func (s *sealState) isStale() bool { return s.IsStale != nil && s.IsStale() }
 
-// noteDropped notes that a message removes the seal on the server. The proxy then sets a new seal before it sends
-// anything that may begin a transaction.
+// noteDropped notes that a message removes the seal (signed identity) on the server. The proxy then sets a new seal
+// before it sends anything that may begin a transaction.
 func (s *sealState) noteDropped() { s.RenewAfter = time.Time{} }
 
-// setSeal gets a new seal from enforcement and sets it on the server, which must be idle. It waits for the answer,
-// since messages behind a seal that fails would run under the old seal.
+// setSeal gets a new seal (signed identity) from enforcement and sets it on the server, which must be idle. It waits
+// for the answer, since messages behind a seal that fails would run under the old seal.
 func (r *requests) setSeal() error { return r.setSealBehind(proxyMessages{}) }
 
 // setSealBehind does what setSeal does, and sends the messages in before first. All of them succeed together, or none.
@@ -105,8 +106,8 @@ func (r *requests) setSealBehind(before proxyMessages) error {
 	}
 }
 
-// renewSeal sends the batch, waits for the answers and renews the seal. It returns false in the middle of a transaction
-// or of a group of messages, where the seal cannot be renewed.
+// renewSeal sends the batch, waits for the answers and renews the seal (signed identity). It returns false in the
+// middle of a transaction or of a group of messages, where the seal cannot be renewed.
 func (r *requests) renewSeal() (bool, error) {
 	if err := r.flush(); err != nil {
 		return false, err
@@ -220,7 +221,7 @@ func appendSetting(dst []byte, name, setting, value string) []byte {
 }
 
 // refuseOutdated refuses the unsent messages before end whose verdict was made before the agent's rights last changed.
-// The new seal already has the changed rights, so a retry decides on the messages again.
+// The new seal (signed identity) already has the changed rights, so a retry decides on the messages again.
 func (r *requests) refuseOutdated(end int) {
 	isRefused := false
 	for i := r.batch.sent; i < end; i++ {
@@ -259,8 +260,8 @@ func decidedBeforeError() *sqlstate.Error {
 		WithHint("The statement was decided a moment before. Try it again.")
 }
 
-// discardInTxError refuses DISCARD ALL inside a transaction, where the proxy could not set again the seal that it
-// removes.
+// discardInTxError refuses DISCARD ALL inside a transaction, where the proxy could not set again the seal (signed
+// identity) that it removes.
 func discardInTxError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ActiveTransaction, sqlstate.ReasonTransaction,
 		"DISCARD ALL cannot run inside a transaction block").

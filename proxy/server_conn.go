@@ -25,8 +25,8 @@ type serverConn struct {
 	sink   sink
 	cache  statementCache
 
-	// State that the last session left on the connection. Only the goroutine that has the turn of the current session uses
-	// it.
+	// State that the last session left on the connection. Only the goroutine that has the turn (see [retryState]) of the
+	// current session uses it.
 	lastSession  string            // id of that session
 	seal         sealState         // the seal that is set on the server; its value is empty before the first
 	settings     map[string]string // settings whose values differ from those at the connection's start

@@ -67,7 +67,8 @@ func majorVersion(version string) (major int) {
 	return major
 }
 
-// start gives the session its first connection and sets the seal. The caller has the turn from then on.
+// start gives the session its first connection and sets the seal (signed identity). The caller has the turn (see
+// [retryState]) from then on.
 func (s *session) start(server *serverConn) error {
 	s.retry.takeTurn()
 	switch err := s.attach(server); {

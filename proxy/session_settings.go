@@ -61,7 +61,7 @@ func (e *settingsEntry) takeRow(body []byte, missing int) {
 }
 
 // readSettings reads the session's settings from the server before its connection returns to the pool. If they cannot
-// be read, the session keeps its connection. The goroutine that runs it has the turn.
+// be read, the session keeps its connection. The goroutine that runs it has the turn (see [retryState]).
 func (r *requests) readSettings() {
 	defer r.leaveTurn()
 	defer r.recoverPanic()

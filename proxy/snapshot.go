@@ -18,13 +18,14 @@ type heldSnapshot struct {
 	verdict.Snapshot
 }
 
-// snapshotUse is a use of a held snapshot by a message of a later input part.
+// snapshotUse is a use of a held snapshot (used for longer than a statement) by a message of a later input part
+// (messages that the client sends together).
 type snapshotUse struct {
 	*heldSnapshot
 	portal bool // the use runs a portal, in which older results may wait
 }
 
-// snapshotState tracks the held snapshots of a session.
+// snapshotState tracks the held snapshots (used for longer than a statement) of a session.
 type snapshotState struct {
 	ledger        *ledger
 	inputPart     uint64        // number of the current input part; a Query, Sync, Flush or a read ends a part
@@ -53,8 +54,8 @@ func (h *snapshotHolds) ready(status byte) {
 	h.reset = nil
 }
 
-// newSnapshot returns the held snapshot for messages of the current input part. The decider notes its time before the
-// batch is sent.
+// newSnapshot returns the held snapshot (used for longer than a statement) for messages of the current input part
+// (messages that the client sends together). The decider notes its time before the batch is sent.
 func (s *snapshotState) newSnapshot() *heldSnapshot {
 	if s.batchSnapshot == nil || s.batchSnapshot.inputPart != s.inputPart {
 		s.batchSnapshot = &heldSnapshot{inputPart: s.inputPart}
@@ -83,8 +84,8 @@ func (s *snapshotState) noteHolds(v *verdict.Verdict) {
 	}
 }
 
-// noteNeed notes that e makes the server take the transaction's held snapshot, if e is the first message that needs
-// one.
+// noteNeed notes that e makes the server take the transaction's held snapshot (used for longer than a statement), if e
+// is the first message that needs one.
 func (s *snapshotState) noteNeed(e entry) {
 	b := e.base()
 	if s.mayBeHeld && s.txSnapshot == nil && b.verdict != nil && !isTxControl(b.verdict) {
@@ -93,21 +94,23 @@ func (s *snapshotState) noteNeed(e entry) {
 	}
 }
 
-// noteUse notes that x reads by the transaction's held snapshot, if there is one.
+// noteUse notes that x reads by the transaction's held snapshot (used for longer than a statement), if there is one.
 func (s *snapshotState) noteUse(x *execution) {
 	if s.mayBeHeld && s.txSnapshot != nil && x.verdict != nil && !onlyControlsSession(x.verdict) {
 		s.addCheck(x, s.txSnapshot, false)
 	}
 }
 
-// addCheck makes the proxy check a held snapshot before x is sent, unless both are of the same input part.
+// addCheck makes the proxy check a held snapshot (used for longer than a statement) before x is sent, unless both are
+// of the same input part (messages that the client sends together).
 func (s *snapshotState) addCheck(x *execution, h *heldSnapshot, portal bool) {
 	if h.inputPart != s.inputPart {
 		x.snapshots = append(x.snapshots, snapshotUse{h, portal})
 	}
 }
 
-// holdForPortal notes that e opens a portal whose snapshot is held: the same input part does not run it to its end.
+// holdForPortal notes that e opens a portal whose snapshot is held: the same input part (messages that the client sends
+// together) does not run it to its end.
 func (s *snapshotState) holdForPortal(e entry, p *portal) {
 	if p.snapshot != nil || p.completeExecute != nil || isTxControl(p.verdict) {
 		return
@@ -120,8 +123,8 @@ func (s *snapshotState) holdForPortal(e entry, p *portal) {
 	e.base().snapshot = p.snapshot
 }
 
-// addCursors notes the held snapshots of the cursors that e declares. For the cursors from which e fetches, it requests
-// a check of their snapshots.
+// addCursors notes the held snapshots (used for longer than a statement) of the cursors that e declares. For the
+// cursors from which e fetches, it requests a check of their snapshots.
 func (s *snapshotState) addCursors(e entry, n *nameUses) {
 	for _, p := range n.declaredPortals {
 		if p != nil {
@@ -163,8 +166,8 @@ func (r *requests) endInputPart() {
 	r.snapshots.inputPart++
 }
 
-// endOfSnapshotMessages returns where to divide the batch, so that a held snapshot is checked only after the server has
-// answered the messages before. It returns end if no division is needed.
+// endOfSnapshotMessages returns where to divide the batch, so that a held snapshot (used for longer than a statement)
+// is checked only after the server has answered the messages before. It returns end if no division is needed.
 func (b *batch) endOfSnapshotMessages(end int) int {
 	boundary := end
 	for i := b.sent; i < end; i++ {

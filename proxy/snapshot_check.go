@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// snapshotCheck asks the decider about the held snapshots of the messages that are sent next, and caches the answers.
+// snapshotCheck asks the decider about the held snapshots (used for longer than a statement) of the messages that are
+// sent next, and caches the answers.
 type snapshotCheck struct {
 	*requests
 	// the answer for each use; portal uses are separate, since results that wait in a portal may be too old alone
@@ -15,8 +16,8 @@ type snapshotCheck struct {
 	unchanged map[verdict.Versions]func() *sqlstate.Error
 }
 
-// checkSnapshots notes the time of the held snapshots that messages before end take, and checks those that they use. A
-// message that may not run is refused.
+// checkSnapshots notes the time of the held snapshots (used for longer than a statement) that messages before end take,
+// and checks those that they use. A message that may not run is refused.
 func (r *requests) checkSnapshots(end int) {
 	if !r.needsCheck(end) {
 		return
@@ -44,8 +45,8 @@ func (r *requests) checkSnapshots(end int) {
 	}
 }
 
-// needsCheck reports whether an unsent message before end takes or uses a held snapshot, or calls functions that must
-// be checked.
+// needsCheck reports whether an unsent message before end takes or uses a held snapshot (used for longer than a
+// statement), or calls functions that must be checked.
 func (r *requests) needsCheck(end int) (isSet bool) {
 	for i := r.batch.sent; i < end; i++ {
 		e := r.batch.items[i].entry
@@ -72,8 +73,8 @@ func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
 	return c.unchanged[v.Versions]()
 }
 
-// check notes the time of the held snapshot that e takes. It returns an error if a held snapshot that e uses may show
-// rows that are hidden now.
+// check notes the time of the held snapshot (used for longer than a statement) that e takes. It returns an error if a
+// held snapshot that e uses may show rows that are hidden now.
 func (c *snapshotCheck) check(e entry) *sqlstate.Error {
 	err := untrackedError(e)
 	if refusal := c.noteMoment(e.base().snapshot); err == nil {
@@ -93,7 +94,8 @@ func (c *snapshotCheck) check(e entry) *sqlstate.Error {
 	return nil
 }
 
-// noteMoment makes the decider note the time of a held snapshot that the server is about to take.
+// noteMoment makes the decider note the time of a held snapshot (used for longer than a statement) that the server is
+// about to take.
 func (c *snapshotCheck) noteMoment(h *heldSnapshot) *sqlstate.Error {
 	if h == nil || h.known {
 		return nil
@@ -135,8 +137,8 @@ func unguardedVerdict(e entry) *verdict.Verdict {
 	return nil
 }
 
-// untrackedError refuses a message that reads an untracked relation or function by a held snapshot, since pgconsent
-// does not notice their changes. It returns nil for other messages.
+// untrackedError refuses a message that reads an untracked relation or function by a held snapshot (used for longer
+// than a statement), since pgconsent does not notice their changes. It returns nil for other messages.
 func untrackedError(e entry) *sqlstate.Error {
 	if e.base().snapshot == nil && !showsHeldSnapshot(e) {
 		return nil
@@ -160,7 +162,8 @@ func untrackedError(e entry) *sqlstate.Error {
 	return nil
 }
 
-// unknownAgeError refuses the use of a held snapshot if it is not known when the snapshot was taken.
+// unknownAgeError refuses the use of a held snapshot (used for longer than a statement) if it is not known when the
+// snapshot was taken.
 func unknownAgeError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
 		"could not serialize access: it is not known whether consent has changed").

@@ -59,8 +59,8 @@ type cachedStatement struct {
 	element  *list.Element
 }
 
-// isPrepared reports whether a message of this group can rely on the server having the statement. Messages of the group
-// that prepares it can: if that Parse fails, the server skips them.
+// isPrepared reports whether a message of this group (messages up to a Sync) can rely on the server having the
+// statement. Messages of the group that prepares it can: if that Parse fails, the server skips them.
 func (s *cachedStatement) isPrepared(group uint64) bool {
 	return s.state == prepared || s.state == beingPrepared && s.group == group && group != noGroup
 }
@@ -225,8 +225,8 @@ func (l *ledger) replaceCached(dropped *cachedStatement, v *verdict.Verdict, gro
 	return l.cache.add(dropped.key, v.Versions, group)
 }
 
-// isPrepared reports whether a message of this group can rely on the statement being prepared on the session's
-// connection.
+// isPrepared reports whether a message of this group (messages up to a Sync) can rely on the statement being prepared
+// on the session's connection.
 func (l *ledger) isPrepared(s *cachedStatement, group uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

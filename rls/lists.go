@@ -112,7 +112,7 @@ func raiseStatement(message, code string) string {
 	return fmt.Sprintf("RAISE EXCEPTION %s USING ERRCODE = '%s';", catalog.QuoteLiteral(message), code)
 }
 
-// writeInsertedList appends PL/pgSQL statements that fill in the list of a new row if it was left out, and raise an
+// writeInsertedList appends PL/pgSQL statements that fill in the list of a new row if it was left out. They raise an
 // error if the list exceeds its bounds.
 func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.ListBound) {
 	column := catalog.QuoteIdent(b.Column)

@@ -1,11 +1,11 @@
 // Package rls generates the SQL by which the database enforces a policy: row policies, views, triggers, functions and
 // rights.
 //
-// Once a [Plan] is installed, the agent role reads exactly the rows of a protected table that the policy's rule shows,
-// whatever SQL it sends, and only in a sealed session. It can change only what the policy permits: rows that it sees,
-// into rows that it sees. It can read no other table and create no object. Other roles keep their rights, since
-// restrictive row policies apply only to pgconsent's roles. Row security is never FORCEd, so owners of tables are not
-// affected.
+// Once a [Plan] is installed, the agent role reads exactly the rows of a protected table that the policy's rule shows.
+// This holds whatever SQL it sends. Without a valid seal (signed identity) in its session, it reads no rows. It can
+// change only what the policy permits: rows that it sees, into rows that it sees. It can read no other table and create
+// no object. Other roles keep their rights, since restrictive row policies apply only to pgconsent's roles. Row
+// security is never FORCEd, so owners of tables are not affected.
 //
 // A plan is a list of objects. Each feature of the package is a type that makes its own objects: row policies, signed
 // views, change triggers, and so on. The statements that install a plan make the objects in their order, and the
@@ -107,7 +107,8 @@ func (p *Plan) Objects(foundState migrations.Found) []Object {
 	return out
 }
 
-// Up returns the statements that install the plan in a database without row security and rights of PUBLIC.
+// Up returns the statements that install the plan in a database in which no table has row security and PUBLIC has no
+// rights.
 func (p *Plan) Up() []Statement { return p.UpFrom(migrations.Found{}) }
 
 // Down returns the statements that undo [Plan.Up], except for privileges, which package migrations restores.
