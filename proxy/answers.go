@@ -152,7 +152,7 @@ func (o *answers) passTail() {
 	}
 }
 
-// message handles the next message. It returns needsMore if too little of the message has arrived.
+// message handles the next message of the server. needsMore says that more of the message must arrive first.
 func (o *answers) message() (needsMore bool, _ *sqlstate.Error) {
 	b := (*o.buf)[o.unreadStart:o.unreadEnd]
 	o.tail.isSkipped = false

@@ -28,7 +28,7 @@ type batch struct {
 	entries []entry // memory that startSending reuses for its list of entries
 }
 
-// item is one message in a batch; its bytes are batch.out[start:end].
+// item is a message in a batch; its bytes are batch.out[start:end].
 type item struct {
 	start, end int
 	entry      entry // entry of the message; nil: the server sends no answer to the message
@@ -39,7 +39,7 @@ func (b *batch) add(start int, e entry) {
 	b.items = append(b.items, item{start, len(b.out), e})
 }
 
-// unsent returns the items that are not sent yet.
+// unsent returns the items of the batch that the proxy has not sent yet.
 func (b *batch) unsent() []item { return b.items[b.sent:] }
 
 func (b *batch) reset() {

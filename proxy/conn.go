@@ -31,7 +31,7 @@ type conn struct {
 	ctx    context.Context // canceled when the connection ends
 	cancel context.CancelFunc
 
-	loggingIn bool // guarded by the server's lock
+	loggingIn bool // the connection counts in Server.logins; guarded by the server's lock
 
 	login  atomic.Pointer[login] // who the client is; nil until the client is logged in
 	paused atomic.Bool           // an agent's statement waits until its database is no longer paused

@@ -95,7 +95,7 @@ func (e *queryEntry) insertSettings(parts []verdict.Part) string {
 	return out.String()
 }
 
-// byteOffset returns the byte offset in text that is so many characters from its start.
+// byteOffset returns how many bytes the first characters of text, of this number, have.
 func byteOffset(text string, characters int) int {
 	offset := 0
 	for range characters {

@@ -126,8 +126,8 @@ func (l *ledger) hasOpenResult(withoutUnnamed bool) bool {
 	return false
 }
 
-// portal returns the client's portal with a name, or nil. A portal of an earlier group (messages up to a Sync) ends
-// with that group if no transaction is open, so portal waits for the answers to that group.
+// portal returns the client's portal with a name, or nil. If no transaction is open, a portal ends with the group of
+// messages that opened it. So for a portal of an earlier group, the method waits for the answers to that group.
 func (r *requests) portal(name string) (*portal, error) {
 	p, err := r.ledger.portal(name, r.group.number, r.flush)
 	if p == nil || err != nil || p.group == r.group.number || !r.batch.endsWithReady() && !r.ledger.isReadyAwaited() {

@@ -18,7 +18,7 @@ func (q *entryQueue) len() int { return len(q.entries) - q.first }
 // waiting returns the entries that are not answered yet.
 func (q *entryQueue) waiting() []entry { return q.entries[q.first:] }
 
-// push adds an entry.
+// push adds an entry behind the others.
 func (q *entryQueue) push(e entry) { q.entries = append(q.entries, e) }
 
 // head returns the entry that has waited longest, or nil.

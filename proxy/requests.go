@@ -22,7 +22,7 @@ type requests struct {
 	foreign   foreignReads
 
 	settingsChanged bool // the transaction may have changed settings that affect how PostgreSQL parses or plans
-	planHardened    bool // the settings of a hardened plan may apply in the transaction
+	planHardened    bool // the proxy may have set the settings of a hardened plan in the transaction
 
 	claimsUnknown bool  // the claims with which the current text's statements run are not known
 	copyEntry     entry // a COPY FROM STDIN that is about to be sent

@@ -12,9 +12,9 @@ import (
 // sends a Sync of its own. The Sync has no effect on the client's work, since no transaction is open. Then the proxy
 // sets the seal as between two groups.
 
-// beginBehindEnd runs before a message that may begin a transaction. If an earlier message of the group (messages up to
-// a Sync) has ended the transaction, and the seal (signed identity) is too old or was removed, it renews the seal. It
-// refuses the message if that is not possible.
+// beginBehindEnd runs before a message that may begin a transaction. An earlier message of the same group may have
+// ended the transaction, so that a new seal (signed identity) is due. beginBehindEnd then renews the seal, and refuses
+// the message if that is not possible.
 func (r *requests) beginBehindEnd(typ byte) (isRefused bool, err error) {
 	switch typ {
 	case 'Q', 'P', 'B', 'D', 'E':

@@ -18,8 +18,7 @@ type heldSnapshot struct {
 	verdict.Snapshot
 }
 
-// snapshotUse is a use of a held snapshot (used for longer than a statement) by a message of a later input part
-// (messages that the client sends together).
+// snapshotUse is a use of a held snapshot (used for longer than a statement) by a message that the client sent later.
 type snapshotUse struct {
 	*heldSnapshot
 	portal bool // the use runs a portal, in which older results may wait
@@ -54,8 +53,8 @@ func (h *snapshotHolds) ready(status byte) {
 	h.reset = nil
 }
 
-// newSnapshot returns the held snapshot (used for longer than a statement) for messages of the current input part
-// (messages that the client sends together). The decider notes its time before the batch is sent.
+// newSnapshot returns the held snapshot (used for longer than a statement) that messages which the client has sent
+// together take. The decider notes its time before the batch is sent.
 func (s *snapshotState) newSnapshot() *heldSnapshot {
 	if s.batchSnapshot == nil || s.batchSnapshot.inputPart != s.inputPart {
 		s.batchSnapshot = &heldSnapshot{inputPart: s.inputPart}
@@ -101,8 +100,8 @@ func (s *snapshotState) noteUse(x *execution) {
 	}
 }
 
-// addCheck makes the proxy check a held snapshot (used for longer than a statement) before x is sent, unless both are
-// of the same input part (messages that the client sends together).
+// addCheck makes the proxy check a held snapshot (used for longer than a statement) before x is sent. No check is
+// needed if the client has sent the messages together.
 func (s *snapshotState) addCheck(x *execution, h *heldSnapshot, portal bool) {
 	if h.inputPart != s.inputPart {
 		x.snapshots = append(x.snapshots, snapshotUse{h, portal})
@@ -166,8 +165,8 @@ func (r *requests) endInputPart() {
 	r.snapshots.inputPart++
 }
 
-// endOfSnapshotMessages returns where to divide the batch, so that a held snapshot (used for longer than a statement)
-// is checked only after the server has answered the messages before. It returns end if no division is needed.
+// endOfSnapshotMessages returns where to divide the batch, or end if no division is needed. A held snapshot (used for
+// longer than a statement) must be checked after the server has answered the messages before.
 func (b *batch) endOfSnapshotMessages(end int) int {
 	boundary := end
 	for i := b.sent; i < end; i++ {

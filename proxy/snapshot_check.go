@@ -138,7 +138,7 @@ func unguardedVerdict(e entry) *verdict.Verdict {
 }
 
 // untrackedError refuses a message that reads an untracked relation or function by a held snapshot (used for longer
-// than a statement), since pgconsent does not notice their changes. It returns nil for other messages.
+// than a statement). Pgconsent does not notice changes of these. untrackedError returns nil for other messages.
 func untrackedError(e entry) *sqlstate.Error {
 	if e.base().snapshot == nil && !showsHeldSnapshot(e) {
 		return nil

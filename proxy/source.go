@@ -83,7 +83,7 @@ func newSink(conn net.Conn) sink {
 	return s
 }
 
-// write writes all of b.
+// write writes all bytes of b to the connection, and waits for room if necessary.
 func (s *sink) write(b []byte) error {
 	if s.raw != nil && len(b) <= maxQuickWrite {
 		return s.raw.send(b)

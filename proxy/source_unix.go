@@ -124,7 +124,7 @@ func newRawSink(socket syscall.RawConn) *rawSink {
 	return s
 }
 
-// send writes all of b.
+// send writes all bytes of b to the socket, and waits for room if necessary.
 func (s *rawSink) send(b []byte) error {
 	s.rest, s.writeErr = b, nil
 	err := s.socket.Write(s.attempt)

@@ -70,7 +70,7 @@ type cacheKey struct{ text, types string }
 // statementCache has the statements that the proxy keeps prepared on one connection to the server. The lock of the
 // session's ledger guards it.
 type statementCache struct {
-	maxStatements  int  // how many statements it may have
+	maxStatements  int  // how many statements the cache may have
 	preparesAtOnce bool // a text is cached when it first occurs (see [Upstream].CacheEagerly)
 	statements     map[cacheKey]*cachedStatement
 	recent         list.List // the *cachedStatement values, the most recently used one in front
@@ -174,7 +174,7 @@ func (c *statementCache) dropAll() {
 	}
 }
 
-// confirm notes that the server has prepared a statement.
+// confirm notes that the server has prepared a statement of the cache.
 func (c *statementCache) confirm(s *cachedStatement) {
 	if s.state == beingPrepared {
 		s.state = prepared
