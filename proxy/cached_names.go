@@ -94,7 +94,7 @@ const placeholderText = "SELECT"
 // textForSQL returns the text to prepare on the server for SQL that names the statement. If the policy or the catalogs
 // have changed since its verdict, this is a placeholder, and SQL that would run the statement is refused.
 func (r *requests) textForSQL(st *statement) string {
-	v := r.decider.Recheck(r.ctx, st.verdict) // the message that runs the statement records a refusal
+	v := r.decider.Recheck(r.ctx, st.verdict) // a refusal is recorded later, by the message that runs the statement
 	if !v.IsAllowed() || v.Text != st.verdict.Text || v.RightsEpoch < r.seal.RightsEpoch {
 		return placeholderText
 	}

@@ -17,8 +17,9 @@ import (
 //     corrects positions in errors.
 //   - Before certain messages of the extended protocol the proxy sends messages of its own. These are a Bind, an
 //     Execute of a statement that is planned as it runs, and a Parse or Describe that may run other roles' functions.
-//     If the proxy's messages fail, the client gets their error, and the server skips the client's message. None of
-//     them is an Execute: PostgreSQL 18 treats messages behind an Execute in a pipeline as a transaction block.
+//     If the proxy's messages fail, the client gets their error, and the server skips the client's message. None of the
+//     proxy's messages is an Execute, since PostgreSQL 18 treats messages behind an Execute in a pipeline as a
+//     transaction block.
 //
 // The settings also apply to later statements of the same transaction, which only makes their plans slower.
 

@@ -104,8 +104,8 @@ func (r *requests) identify(c *serverConn) error {
 // resetName is the server's name of the proxy's statements that remove what another session has left.
 const resetName = verdict.SealStatement + "_reset"
 
-// setIdentity sends the messages in before, and then a new seal, unless the connection's seal has the same identity and
-// remains. resets says that the messages remove the connection's seal.
+// setIdentity sends the messages that the argument before has. It then sets a new seal (signed identity), unless the
+// connection's seal has the same identity and remains. resets says that the messages remove the connection's seal.
 func (r *requests) setIdentity(c *serverConn, before proxyMessages, resets bool) error {
 	adopter, ok := r.decider.(verdict.SealSharer)
 	adopts := ok && c.seal.Value != "" && adopter.CanShareSeal(c.seal.Seal)

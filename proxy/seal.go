@@ -72,7 +72,8 @@ func (s *sealState) noteDropped() { s.RenewAfter = time.Time{} }
 // for the answer, since messages behind a seal that fails would run under the old seal.
 func (r *requests) setSeal() error { return r.setSealBehind(proxyMessages{}) }
 
-// setSealBehind does what setSeal does, and sends the messages in before first. All of them succeed together, or none.
+// setSealBehind does what setSeal does, but first sends the messages that the argument before has. All of them succeed
+// together, or none.
 func (r *requests) setSealBehind(before proxyMessages) error {
 	seal, err := r.decider.Seal(r.ctx, r.backend)
 	if err != nil {

@@ -26,8 +26,8 @@ func initialSettingsQuery(names []string) string {
 		strings.Join(names, "', '") + "']::pg_catalog.text[]) AS n"
 }
 
-// decodeSettings decodes the result of initialSettingsQuery or settingsText. A setting that nobody has set yet has the
-// value "".
+// decodeSettings decodes the result of initialSettingsQuery or settingsText: a JSON object of names and values. A
+// setting that nobody has set yet has the value "".
 func decodeSettings(value []byte) (map[string]string, error) {
 	out := map[string]string{}
 	if value == nil {

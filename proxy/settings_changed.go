@@ -11,9 +11,9 @@ import (
 //
 //	WHERE happened_at > '2024-05-01 12:00'
 //
-// by the TimeZone at that time. A statement that was prepared under other settings can mean something else. So the
-// proxy empties its cache of statements when such a setting changes, and does not use it until the transaction of the
-// change is over.
+// by the session's TimeZone. A statement that was prepared under another TimeZone means something else. So the proxy
+// empties its cache of statements when such a setting changes, and does not use it until the transaction of the change
+// is over.
 
 // settingsThatPlansIgnore are settings that do not affect how PostgreSQL parses or plans a text. Settings with a dot in
 // their names do not either.

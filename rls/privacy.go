@@ -129,8 +129,8 @@ func (f privacyFeature) noteListChanges(gainAction, lossAction string, r *catalo
 		f.noteAccess("    ", lossAction, r, key, store, "changed") + "  END IF;\n"
 }
 
-// noteTrigger returns a trigger, with its function of this body, that records who gains or loses access by a change of
-// a row.
+// noteTrigger returns an object with a trigger and its PL/pgSQL function, whose statements are body. The trigger
+// records who gains or loses access by a change of a row.
 func (f privacyFeature) noteTrigger(r *catalog.Relation, body string) Object {
 	name := predicate.PrivacyFunction(r.Name).SQL()
 	o := newObject("trigger "+privacyTrigger+" on "+r.Name.String(),

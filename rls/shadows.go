@@ -162,8 +162,8 @@ JOIN pg_catalog.pg_class AS v ON v.relname = l.view JOIN pg_catalog.pg_namespace
 WHERE vn.nspname = '` + predicate.RowsSchema + `'`
 }
 
-// narrowedColumns returns a query of the hidden and masked columns of tables. Columns that are added later count as
-// hidden.
+// narrowedColumns returns a query that lists the hidden and masked columns of tables. Columns that are added later
+// count as hidden.
 func (f shownObjects) narrowedColumns() string {
 	var tables, shownTables, plainTables nameList
 	var shownColumns, plainColumns []string
