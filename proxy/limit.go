@@ -12,7 +12,8 @@ import (
 // before the server has answered it. To end the result, the proxy sends the server a cancel request. If the server has
 // already completed the execution, the proxy sends a message that is certain to fail, which fails the transaction.
 //
-// For a Query that the server commits as it answers, the failing message would come too late: see steps.go.
+// The server commits a Query before it reports the last statement complete, so for a Query the failing message could
+// come too late: see steps.go.
 
 // portalNotRunnable is PostgreSQL's SQLSTATE for running a portal whose earlier run failed.
 const portalNotRunnable sqlstate.Code = "55000"

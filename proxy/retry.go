@@ -22,7 +22,7 @@ import (
 const changedCatalogs = "pgconsent: the catalogs have changed since this statement was decided"
 
 const (
-	maxRetryBytes = 16 << 10 // most bytes of messages that the proxy remembers for sending them again
+	maxRetryBytes = 16 << 10 // limit of the remembered messages, in bytes
 	maxSent       = 5        // how often the proxy sends the same messages at most
 	retryPause    = 50 * time.Millisecond
 	turnPatience  = 20 * time.Millisecond // how long to wait until another goroutine leaves the turn

@@ -221,8 +221,8 @@ func appendSetting(dst []byte, name, setting, value string) []byte {
 	return appendOwnStatement(dst, name, sealText, types, p)
 }
 
-// refuseOutdated refuses the unsent messages before end whose verdict was made before the agent's rights last changed.
-// The new seal (signed identity) already has the changed rights, so a retry decides on the messages again.
+// refuseOutdated refuses unsent messages before end that were decided when the agent had fewer rights than the new seal
+// (signed identity) grants. The proxy may decide on them once more and send them again.
 func (r *requests) refuseOutdated(end int) {
 	isRefused := false
 	for i := r.batch.sent; i < end; i++ {

@@ -24,8 +24,8 @@ import (
 const DefaultStatementCache = 100
 
 const (
-	maxCachedText  = 64 << 10 // bytes of one text in the cache
-	maxCachedTexts = 1 << 20  // bytes of all texts in the cache
+	maxCachedText  = 64 << 10 // limit of each cached text, in bytes
+	maxCachedTexts = 1 << 20  // limit of the cached texts together, in bytes
 	maxSeenHashes  = 128      // how many texts that occurred once are remembered
 )
 
