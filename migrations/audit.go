@@ -1,6 +1,6 @@
 package migrations
 
-// AuditGrants returns the rights of the control role on audit records that are kept in the database. It may append
+// AuditGrants returns the control role's rights on an audit that is stored in the database. The role may append
 // records, read them, and remove expired ones.
 func AuditGrants(controlRole string) []Grant {
 	control := []string{quoteIdent(controlRole)}

@@ -15,14 +15,15 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// baseMigration is one numbered migration of pgconsent's own objects.
+// baseMigration is a numbered pair of SQL files that installs and removes objects which every policy needs, such as
+// keys and verifiers.
 type baseMigration struct {
 	number         int
 	name           string
 	upSQL, downSQL string
 }
 
-// baseMigrations are the numbered migrations, in order.
+// baseMigrations are all base migrations, in the order of their numbers.
 var baseMigrations = func() []baseMigration {
 	names, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {
@@ -52,7 +53,7 @@ func readBaseFile(file string) string {
 	return string(data)
 }
 
-// installedBase returns the number of the newest installed base migration, 0 if there is none.
+// installedBase returns the number of the newest base migration that is installed in the database, or 0.
 func (r *migrationRun) installedBase(ctx context.Context) (int, error) {
 	var there bool
 	if err := r.tx.QueryRow(ctx, "SELECT pg_catalog.to_regclass('pgconsent.migration') IS NOT NULL").
@@ -77,7 +78,8 @@ func (r *migrationRun) installedBase(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// errBeforeRelease is the error for a database of a version before 0.1.0, whose base was made in other steps.
+// errBeforeRelease is the error for a database with a pgconsent from before version 0.1.0, which had other base
+// migrations.
 var errBeforeRelease = sqlstate.New(sqlstate.ObjectNotInPrerequisiteState, sqlstate.ReasonUpstream,
 	"a development version from before 0.1.0 was installed in this database, and cannot be upgraded").
 	WithHint("Run pgconsent migrate --down with that version, then pgconsent migrate with this one. " +

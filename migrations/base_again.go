@@ -8,8 +8,8 @@ import (
 
 const restoreBaseReason = "What was installed has been altered: functions and triggers are put back as they are installed."
 
-// restoreBaseStatements returns statements that restore the functions, triggers and revoked rights of the base, in the
-// order of the files. Each function is as the last file has it. Tables, which have data, are left as they are.
+// restoreBaseStatements returns statements that restore the functions, triggers and revoked rights of the base
+// migrations. If several files create a function, the last one counts. Tables are not restored, since they have data.
 func restoreBaseStatements() []string {
 	last := map[string]int{}
 	var all []string
@@ -46,7 +46,8 @@ func restoreBaseStatements() []string {
 	return out
 }
 
-// functionOf returns the name of the function that a statement creates. No function of the base is overloaded.
+// functionOf returns the name of the function that a statement creates. The name identifies the function, since no
+// function of the base migrations is overloaded.
 func functionOf(statement string) (string, bool) {
 	for _, before := range []string{"CREATE FUNCTION ", "CREATE OR REPLACE FUNCTION "} {
 		if rest, ok := strings.CutPrefix(statement, before); ok {
@@ -57,7 +58,7 @@ func functionOf(statement string) (string, bool) {
 	return "", false
 }
 
-// splitStatements splits a SQL file of pgconsent into statements. A statement ends with a semicolon at the end of a
+// splitStatements splits the SQL of a base migration into statements. A statement ends with a semicolon at the end of a
 // line, outside of function bodies.
 func splitStatements(file string) []string {
 	var out, lines []string
@@ -89,8 +90,8 @@ func splitStatements(file string) []string {
 	return out
 }
 
-// isAltered tells whether the installed objects have changed since migrate made them, or the table with the oldest
-// valid snapshot was emptied.
+// isAltered reports whether somebody has altered installed objects since migrate made them. It also reports whether the
+// row of pgconsent.change that marks the oldest valid snapshot is missing.
 func (r *migrationRun) isAltered(ctx context.Context) (bool, error) {
 	changed, err := compareFingerprints(ctx, r.tx)
 	if err != nil || len(changed) > 0 {
@@ -103,7 +104,7 @@ func (r *migrationRun) isAltered(ctx context.Context) (bool, error) {
 	return !floorMissing, nil
 }
 
-// restoreBase restores what was altered, before the policy is installed anew.
+// restoreBase restores altered objects of the base migrations, before the policy's objects are installed anew.
 func (r *migrationRun) restoreBase(ctx context.Context) error {
 	for _, sql := range restoreBaseStatements() {
 		if err := r.exec(ctx, Statement{sql, restoreBaseReason}); err != nil {

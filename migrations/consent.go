@@ -1,7 +1,7 @@
 package migrations
 
-// ConsentGrants returns the rights of the control role on the consent registry: it reads the tables, and appends
-// through functions.
+// ConsentGrants returns the control role's rights on the consent registry. The role may read the tables, and append
+// records only through functions.
 func ConsentGrants(controlRole string) []Grant {
 	control := []string{quoteIdent(controlRole)}
 	return []Grant{

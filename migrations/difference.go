@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// difference says what must be done to turn the installed plan into another plan.
+// difference lists the objects that migrate must drop, replace and make to turn the installed plan into another one.
 type difference struct {
 	dropped    []installedObject // the objects to drop, in this order
-	replaced   []installedObject // the objects that a new version replaces
+	replaced   []installedObject // the installed versions of objects that are replaced in place
 	steps      []planStep        // the steps that make and replace objects, in this order
 	newObjects []Object          // all objects of the new plan
 }
 
-// planStep makes an object, or replaces an earlier version of it.
+// planStep makes an object of the new plan, or replaces its installed version in place.
 type planStep struct {
 	Object
 	isReplacement bool
@@ -30,8 +30,8 @@ func (s planStep) statements() []Statement {
 	return s.MakeStatements
 }
 
-// comparePlans finds the objects that differ between an installed plan and another one, and the objects that need those
-// to be dropped.
+// comparePlans compares the installed objects with those of a new plan. An object that needs a dropped object is
+// dropped and made anew as well.
 func comparePlans(installed map[string]installedObject, plan []Object) difference {
 	d := difference{newObjects: plan}
 	dropped, there := map[string]bool{}, map[string]bool{}
@@ -74,8 +74,8 @@ func (o Object) makeHash() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// revokeStatements returns statements that take back rights which dropped and replaced objects have given on other
-// objects. Rights that an object of the new plan gives stay.
+// revokeStatements returns statements that revoke the rights on other objects which dropped and replaced objects have
+// granted. Rights that an object of the new plan also grants stay.
 func (d difference) revokeStatements() []string {
 	given := map[string]bool{}
 	for _, o := range d.newObjects {
@@ -95,7 +95,7 @@ func (d difference) revokeStatements() []string {
 	return out
 }
 
-// revokes returns the statements that revoke the rights of the object.
+// revokes returns the statements that revoke the rights which making the object has granted on other objects.
 func (o Object) revokes() []string {
 	var out []string
 	for _, g := range o.Grants {
@@ -104,7 +104,7 @@ func (o Object) revokes() []string {
 	return out
 }
 
-// changedTables returns the tables to which the differing objects belong.
+// changedTables returns the tables of the objects that are dropped, replaced or made, each once.
 func (d difference) changedTables() []string {
 	var out []string
 	for _, was := range slices.Concat(d.dropped, d.replaced) {
@@ -132,7 +132,7 @@ func (d difference) changed() Changed {
 	for identity := range identities {
 		all[identity] = true
 	}
-	// tables of pgconsent's own have row security as well, and are not counted
+	// theirs counts the tables that are not pgconsent's own
 	theirs := func(tables []string) int {
 		return len(slices.DeleteFunc(tables, func(t string) bool { return strings.HasPrefix(t, "pgconsent") }))
 	}

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// The event triggers that note DDL, and the event trigger that withholds rights on tables without row security. Because
-// of their names they fire last. They also fire in sessions that apply replicated changes.
+// The event triggers that record DDL, and the one that withdraws agents' rights on a table whose row security is
+// switched off. PostgreSQL fires event triggers in the order of their names, so these fire last. Being ENABLE ALWAYS,
+// they also fire in sessions that apply replicated changes.
 var eventTriggers = []struct{ name, event, function, why string }{
 	{"zz_pgconsent_ddl", "ddl_command_end", "pgconsent.catalog_changed()", eventTriggersReason},
 	{"zz_pgconsent_drop", "sql_drop", "pgconsent.catalog_changed()", eventTriggersReason},
@@ -18,8 +19,8 @@ var eventTriggers = []struct{ name, event, function, why string }{
 const eventTriggersReason = "DDL is noticed before an agent's next statement. Only a superuser may make event triggers; " +
 	"without them proxies look every two seconds."
 
-// createEventTriggers makes the event triggers if the role may do so. It uses no function that belongs to another role:
-// the owner of the function could have a superuser run anything.
+// createEventTriggers makes the event triggers if the migrating role may do so. It skips an event trigger whose
+// function belongs to another role, since that role could make a superuser run any code.
 func (r *migrationRun) createEventTriggers(ctx context.Context) error {
 	enabled := map[string]bool{}
 	names, err := r.queryNames(ctx, `SELECT t.evtname FROM pg_catalog.pg_event_trigger AS t

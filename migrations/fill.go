@@ -9,23 +9,24 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Fill is a table of answers that a plan stores beside the rows of a table, with the queries that fill it.
+// Fill describes a table of stored results of a consent rule, one for each row of Relation, and the queries that fill
+// it.
 type Fill struct {
 	Name      string
 	Relation  string
-	CountLeft string // the query of the number of rows that have no answer yet
-	// returns the query that notes the next n rows and counts them; their answers are stored when the transaction commits
+	CountLeft string // the query that counts the rows without a stored result
+	// returns the query that records and counts the next n rows; a trigger stores their results at the commit
 	NextRows   func(n int) string
-	CountWrong string // the query of the number of rows whose stored answer is wrong
+	CountWrong string // the query that counts the rows whose stored result is wrong
 }
 
-// fillBatch is the number of rows that one transaction fills in. It locks the rows, so that a change of their subjects
-// waits.
+// fillBatch is the number of rows that FillAll handles in one transaction. The transaction locks them, so that changes
+// of their subjects wait for it.
 const fillBatch = 2000
 
-// FillAll fills in the stored answers that are not complete. Each batch is a transaction of its own, so FillAll can be
-// interrupted at any time, and continues where it was. Until it is done, rules read the subjects of rows, as if nothing
-// were stored.
+// FillAll computes the stored results that are missing. Each batch has a transaction of its own, so an interrupted
+// FillAll can be continued by another call. Until a table is complete, rules do not use its stored results, but read
+// the tables with the consents.
 func FillAll(ctx context.Context, conn *pgx.Conn, fills []Fill, progress func(f Fill, left int64)) error {
 	for _, f := range fills {
 		if err := fill(ctx, conn, f, progress); err != nil {
@@ -35,10 +36,10 @@ func FillAll(ctx context.Context, conn *pgx.Conn, fills []Fill, progress func(f 
 	return nil
 }
 
-// fill computes stored values of rows, and reports its progress.
+// fill computes the missing results of f, and calls progress with the number of rows that are left.
 func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64)) error {
 	for {
-		// Delete the note of a committed change that no transaction will settle any more.
+		// A committed note of a change means that the change was never settled: declare all stored results invalid.
 		if _, err := conn.Exec(ctx,
 			`SELECT pgconsent.materialized_invalidate($1)
 			WHERE EXISTS (SELECT FROM pgconsent.materialized_change AS c WHERE c.name = $1)`, f.Name); err != nil {
@@ -49,7 +50,8 @@ func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64
 			f.Name).Scan(&ready); err != nil || ready {
 			return err
 		}
-		// The filling begins anew and so includes changes that were never settled; their notes may go.
+		// After an invalidation the filling begins again with the first row. This covers the changes that were never settled,
+		// so their notes are deleted.
 		if _, err := conn.Exec(ctx, `WITH begun AS (UPDATE pgconsent.materialized SET filled_of = stale, filled_to = NULL
 			WHERE name = $1 AND filled_of IS DISTINCT FROM stale RETURNING name)
 			DELETE FROM pgconsent.materialized_change AS c USING begun AS b WHERE c.name = b.name`, f.Name); err != nil {
@@ -71,7 +73,7 @@ func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64
 			left = max(0, left-n)
 			progress(f, left)
 		}
-		// If a change could not be settled meanwhile, the filling begins anew.
+		// If the results were invalidated meanwhile, this sets nothing, and the loop begins anew.
 		if _, err := conn.Exec(ctx, `UPDATE pgconsent.materialized SET ready = true WHERE name = $1 AND stale = filled_of`,
 			f.Name); err != nil {
 			return err
@@ -91,7 +93,7 @@ func fillNext(ctx context.Context, conn *pgx.Conn, f Fill) (n int64, err error) 
 	return n, err
 }
 
-// isRetryable tells whether an error is caused by concurrent transactions, so that trying again may succeed.
+// isRetryable reports whether an error is a deadlock or a serialization failure, so that trying again may succeed.
 func isRetryable(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "40P01" || pg.Code == "40001")

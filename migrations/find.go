@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// findState reads the state of the database into which the plan has to fit.
+// findState reads the state of the database that a plan depends on: row security, rights of PUBLIC, and roles.
 func (r *migrationRun) findState(ctx context.Context, o Options) (Found, error) {
 	f := Found{RowSecurity: map[string]bool{}, PublicUsage: map[string]bool{}}
 	fail := func(err error) (Found, error) { return Found{}, fmt.Errorf("migrate: look at the database: %w", err) }
@@ -54,8 +54,8 @@ func (r *migrationRun) findState(ctx context.Context, o Options) (Found, error) 
 			f.PublicOnDatabase = append(f.PublicOnDatabase, privilege)
 		}
 	}
-	// Roles of another database's pgconsent do not get the rights by name, so that its --down can drop them. Nor do
-	// roles that cannot connect here.
+	// KeepRoles get by name the rights that PUBLIC loses. Left out are roles that pgconsent has made for another database,
+	// so that migrate --down there can drop them. Left out are also roles that cannot connect to this database.
 	f.KeepRoles, err = r.queryNames(ctx, `SELECT r.rolname FROM pg_roles AS r
 		WHERE NOT r.rolsuper AND r.rolname !~ '^pg_' AND r.rolname <> ALL ($1::text[]) AND NOT `+isMarkedCondition+`
 			AND has_database_privilege(r.oid, current_database(), 'CONNECT') ORDER BY r.rolname`,
@@ -66,7 +66,7 @@ func (r *migrationRun) findState(ctx context.Context, o Options) (Found, error) 
 	return f, nil
 }
 
-// queryNames runs a query that returns names.
+// queryNames runs a query with one column of type text or name, and returns its values.
 func (r *migrationRun) queryNames(ctx context.Context, sql string, args ...any) ([]string, error) {
 	rows, err := r.tx.Query(ctx, sql, args...)
 	if err != nil {
@@ -75,8 +75,8 @@ func (r *migrationRun) queryNames(ctx context.Context, sql string, args ...any) 
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// checkAgentRights returns an error if the agent's role could still make objects. A REVOKE by a role that has not
-// granted the right does nothing, without an error.
+// checkAgentRights returns an error if the agent role can still create objects. This can happen since REVOKE by a role
+// that has not granted the right does nothing, without an error.
 func (r *migrationRun) checkAgentRights(ctx context.Context, o Options) error {
 	missing, err := r.missingRevocations(ctx, o)
 	if err != nil {
@@ -88,8 +88,8 @@ func (r *migrationRun) checkAgentRights(ctx context.Context, o Options) error {
 	return nil
 }
 
-// missingRevocations returns the statements that would keep the agent's role from making objects; none if it cannot
-// make any.
+// missingRevocations returns the REVOKE statements after which the agent role could create no objects. It returns none
+// if the role already cannot.
 func (r *migrationRun) missingRevocations(ctx context.Context, o Options) ([]Statement, error) {
 	fail := func(err error) ([]Statement, error) {
 		return nil, fmt.Errorf("migrate: check the agent's role: %w", err)

@@ -13,24 +13,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// installedPlan is the installed plan as the database records it.
+// installedPlan is the record of the installed plan, read from the database.
 type installedPlan struct {
 	Installed
 	basis      planBasis
-	objects    map[string]installedObject // the recorded objects by their identities
+	objects    map[string]installedObject // the installed objects by their identities
 	privileges privilegeChanges
-	firstUndo  int // the number of the statement with which undo begins
+	firstUndo  int // the lowest number of a statement in pgconsent.installed_undo
 }
 
-// installedObject is a recorded object of the installed plan.
+// installedObject is the record of an object of the installed plan.
 type installedObject struct {
 	identity, definition string
 	tables, revokes      []string
 	undoStatements       []Statement
-	firstUndoNumber      int // the number of the first statement in undo; objects that were made later have lower numbers
+	firstUndoNumber      int // the number of its first undo statement; objects that were made later have lower numbers
 }
 
-// planBasis is the recorded state of the database for which a plan was made, as far as the next plan depends on it.
+// planBasis is the part of the state before a plan was installed that is recorded in the database, since the next plan
+// depends on it.
 type planBasis struct {
 	Database string
 	Roles    []string
@@ -41,7 +42,7 @@ type planBasis struct {
 	KeepRoles        []string
 }
 
-// newBasis makes the basis of a plan for objects from the state that was found.
+// newBasis returns the basis to record for a plan with these objects that was made for the state f.
 func newBasis(f Found, o Options, objects []Object) planBasis {
 	b := planBasis{
 		Database: f.Database, Roles: o.roles(), RowSecurity: map[string]bool{},
@@ -51,7 +52,7 @@ func newBasis(f Found, o Options, objects []Object) planBasis {
 	return b
 }
 
-// addTables adds the state of the tables of objects.
+// addTables adds the row security state of the objects' tables to the basis.
 func (b *planBasis) addTables(f Found, objects []Object) {
 	for _, o := range objects {
 		for _, t := range o.Tables {
@@ -68,13 +69,13 @@ func (b planBasis) String() string {
 	return string(text)
 }
 
-// roles returns the names of pgconsent's roles.
+// roles returns the names of pgconsent's four roles.
 func (o Options) roles() []string {
 	return []string{o.AgentRole, o.ControlRole, o.ReaderRole, o.RowsRole}
 }
 
-// stateWithoutPlan returns the state for which a plan that replaces an installed plan is made. It is the present state
-// of the database without what the installed plan has changed.
+// stateWithoutPlan returns the state that the database would have now without the installed plan. A plan that replaces
+// the installed one is made for this state.
 func (r *migrationRun) stateWithoutPlan(ctx context.Context, b planBasis, now Found) (Found, error) {
 	maps.Copy(now.RowSecurity, b.RowSecurity)
 	now.PublicOnDatabase = b.PublicOnDatabase
@@ -89,7 +90,7 @@ func (r *migrationRun) stateWithoutPlan(ctx context.Context, b planBasis, now Fo
 	return now, nil
 }
 
-// readInstalledPlan reads the record of the installed plan; the result is nil if there is none.
+// readInstalledPlan reads the record of the installed plan, and returns nil if there is none.
 func (r *migrationRun) readInstalledPlan(ctx context.Context) (*installedPlan, error) {
 	fail := func(err error) (*installedPlan, error) {
 		return nil, fmt.Errorf("migrate: read what is installed: %w", err)
@@ -142,7 +143,8 @@ func (r *migrationRun) readInstalledPlan(ctx context.Context) (*installedPlan, e
 	return p, err
 }
 
-// undoStatements reads the recorded statements that drop what was made, the last object first.
+// undoStatements reads the recorded statements that drop the installed objects, beginning with the object that was made
+// last.
 func (r *migrationRun) undoStatements(ctx context.Context) ([]Statement, error) {
 	rows, err := r.tx.Query(ctx, "SELECT u.sql, u.why FROM pgconsent.installed_undo AS u ORDER BY u.seq")
 	if err != nil {
@@ -155,7 +157,7 @@ func (r *migrationRun) undoStatements(ctx context.Context) ([]Statement, error) 
 	return statements, nil
 }
 
-// recordPlan records what is installed now, and how to undo it.
+// recordPlan records in the database which objects are installed now, and how to undo the installation.
 func (r *migrationRun) recordPlan(ctx context.Context, p Plan, in installedState, d difference) error {
 	in.plan.basis.addTables(in.found, d.newObjects)
 	if err := r.recordInstalled(ctx, p, in.plan.basis); err != nil {
@@ -176,7 +178,7 @@ func (r *migrationRun) recordPlan(ctx context.Context, p Plan, in installedState
 		if s.isReplacement {
 			continue
 		}
-		// objects that are made last are dropped first
+		// statements are numbered downwards, so that undo drops the object made last first
 		seq -= len(s.DropStatements)
 		for i, u := range s.DropStatements {
 			undo = append(undo, []string{strconv.Itoa(seq + i), quoteLiteral(u.SQL), quoteLiteral(u.Why), quoteLiteral(s.Identity)})
@@ -204,7 +206,8 @@ func (r *migrationRun) recordPlan(ctx context.Context, p Plan, in installedState
 	return r.execUnlisted(ctx, storeVersionsSQL)
 }
 
-// storeFingerprints returns statements that store the fingerprints of the made objects, by which drift is noticed.
+// storeFingerprints returns statements that store the fingerprints of the installed objects. By these [Drift] later
+// finds objects that somebody has altered.
 func (r *migrationRun) storeFingerprints(ctx context.Context) ([]Statement, error) {
 	now, err := currentFingerprints(ctx, r.tx)
 	if err != nil {
@@ -230,8 +233,7 @@ func (r *migrationRun) storeFingerprints(ctx context.Context) ([]Statement, erro
 		"Remember what was made, to notice drift."), nil
 }
 
-// replaceRows returns statements that delete the rows with the given keys from one of pgconsent's tables, and insert
-// other rows.
+// replaceRows returns statements that delete the rows with these keys from a table of pgconsent, and insert others.
 func replaceRows(table, key string, keys []string, columns string, rows [][]string, why string) []Statement {
 	var out []Statement
 	if len(keys) > 0 {

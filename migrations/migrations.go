@@ -1,12 +1,13 @@
-// Package migrations installs pgconsent's objects in a database and removes them again.
+// Package migrations installs pgconsent's objects (schemas, views, triggers, row policies, rights) in a database, and
+// removes them again.
 //
-// Everything happens in one transaction under a lock. It installs the base (numbered SQL in this package), and the
-// objects of a [Plan], with the privileges that it gives and takes. How the found state is changed, privileges
-// included, is recorded in the database. So [Down] restores it exactly, whichever policy is installed by then. A
-// further [Up] changes only the objects that differ. Rights that the migrating role does not have are named with the
-// statements that a DBA has to run.
+// [Up] installs the base migrations (numbered SQL files of this package) and the objects of a [Plan], and changes
+// privileges as the plan requires. All of this happens in one transaction under a lock. The database records how to
+// undo each change, so [Down] can restore the previous state exactly, whichever policy is installed by then. A further
+// Up changes only the objects that differ. If the migrating role lacks rights, the error names the statements that a
+// DBA has to run.
 //
-// Only a superuser can undo what a later superuser does; such drift is found by [Drift], not prevented.
+// Package migrations cannot prevent that a superuser alters installed objects later; [Drift] finds such changes.
 package migrations
 
 import (
@@ -20,22 +21,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Options say for which roles to install, and who is told about it.
+// Options name the roles to install for, their passwords, and functions that report progress.
 type Options struct {
 	// the names of the roles; "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
 
-	// The passwords that the roles get; "": their passwords stay. Only a SCRAM verifier reaches the server.
+	// The passwords that the roles get; "": a role's password stays. The server gets only SCRAM verifiers of them.
 	AgentPassword, ControlPassword string
 
-	// OnWait is called each time that other sessions hold locks which are needed, before the next attempt; it may be nil.
+	// OnWait, if not nil, is called before each further attempt when other sessions hold locks that the migration needs.
 	OnWait func([]Holder)
 
-	// OnChange is called with what Up has changed, after the commit; it may be nil.
+	// OnChange, if not nil, is called after the commit with the numbers of objects that Up has changed.
 	OnChange func(Changed)
 }
 
-// The names of the roles for which Options name none.
+// The default names of the roles in Options.
 const (
 	DefaultAgentRole   = "pgconsent_agent"
 	DefaultControlRole = "pgconsent_control"
@@ -59,28 +60,29 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Found is the state of a database into which a plan has to fit.
+// Found is the state of a database that a plan depends on, as it would be without pgconsent.
 type Found struct {
 	Database      string
 	Superuser     bool            // the migrating role is a superuser
-	RowSecurity   map[string]bool // for each relation, as schema.name, whether row security is on already
+	RowSecurity   map[string]bool // for each relation, as schema.name, whether row security is on
 	PublicUsage   map[string]bool // for each schema, whether PUBLIC has USAGE
 	PublicConnect bool            // PUBLIC may connect to the database
 
-	// The rights of PUBLIC that agents must not have, and the roles that keep them by name.
+	// The rights that pgconsent revokes from PUBLIC, since agents must not have them, and the roles to which it grants
+	// them instead.
 	PublicOnDatabase []string // which of CREATE and TEMPORARY PUBLIC has on the database
 	PublicCreate     []string // the schemas in which PUBLIC may create objects
 	KeepRoles        []string // the roles that get these rights by name
 }
 
-// Plan is what a policy requires of the database: an *rls.Plan.
+// Plan is the set of objects that a policy requires in the database; *rls.Plan implements it.
 type Plan interface {
 	Hash() string           // returns a hash of the plan's objects
 	PolicyVersion() string  // returns the version of the whole policy
 	Objects(Found) []Object // returns the objects in the order in which they are made
 }
 
-// Installed says what is installed, by the record in the database.
+// Installed says which plan is installed, as recorded in the database.
 type Installed struct {
 	Base          int    // the number of the newest base migration
 	Hash          string // the hash of the installed plan
@@ -90,7 +92,7 @@ type Installed struct {
 // ErrNotInstalled is returned by ReadInstalled for a database without pgconsent.
 var ErrNotInstalled = errors.New("pgconsent is not installed in this database: run pgconsent migrate")
 
-// The reasons why the installed plan is not the one that a policy requires.
+// The errors of [Installed.CheckPlan].
 var (
 	ErrOtherPolicy = errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
 	ErrOtherSchema = errors.New(
@@ -109,10 +111,9 @@ func (in Installed) CheckPlan(p Plan) error {
 	}
 }
 
-// Up installs or updates pgconsent's objects in one transaction. It changes only the objects that differ from the
-// installed ones, and locks only their tables: a second call changes nothing. It waits for no lock longer than 200 ms,
-// so that other sessions never queue behind it for longer. If it does not get a lock, it rolls back and begins again,
-// until ctx ends.
+// Up installs or updates pgconsent's objects in one transaction. It changes only objects that differ from the installed
+// ones, and locks only the tables of these. It waits at most 200 ms for a lock, so that other sessions do not queue
+// behind it for longer. If it does not get a lock, it rolls back and tries again, until ctx ends.
 func Up(ctx context.Context, conn *pgx.Conn, o Options, p Plan) error {
 	var changed Changed
 	err := transact(ctx, conn, o, true, func(r *migrationRun) (err error) {
@@ -125,13 +126,13 @@ func Up(ctx context.Context, conn *pgx.Conn, o Options, p Plan) error {
 	return err
 }
 
-// Down removes pgconsent's objects and restores the state that was found.
+// Down removes pgconsent's objects and restores the state before the first [Up].
 func Down(ctx context.Context, conn *pgx.Conn, o Options) error {
 	return transact(ctx, conn, o, true, func(r *migrationRun) error { return r.down(ctx, o.withDefaults()) })
 }
 
-// Render returns the SQL that [Up] would run, with comments. It runs the SQL and rolls back, so that the printed SQL is
-// known to work.
+// Render returns the SQL that [Up] would run, with comments. To make sure that the SQL works, it runs it and rolls
+// back.
 func Render(ctx context.Context, conn *pgx.Conn, o Options, p Plan) (string, error) {
 	var script string
 	err := transact(ctx, conn, o, false, func(r *migrationRun) error {
@@ -142,7 +143,7 @@ func Render(ctx context.Context, conn *pgx.Conn, o Options, p Plan) (string, err
 	return script, err
 }
 
-// RenderDown returns the SQL that [Down] would run, as [Render] does for Up.
+// RenderDown returns the SQL that [Down] would run, with comments. Like [Render], it runs the SQL and rolls back.
 func RenderDown(ctx context.Context, conn *pgx.Conn, o Options) (string, error) {
 	var script string
 	err := transact(ctx, conn, o, false, func(r *migrationRun) error {
@@ -153,7 +154,8 @@ func RenderDown(ctx context.Context, conn *pgx.Conn, o Options) (string, error) 
 	return script, err
 }
 
-// ReadInstalled reads what is installed. The connection is that of the control role or the owner.
+// ReadInstalled reads which plan is installed in a database. conn must be a connection of the control role or of the
+// role that ran [Up].
 func ReadInstalled(ctx context.Context, conn *pgx.Conn) (Installed, error) {
 	var in Installed
 	var first string
@@ -173,7 +175,8 @@ func ReadInstalled(ctx context.Context, conn *pgx.Conn) (Installed, error) {
 	return in, nil
 }
 
-// MissingRightsError is the error if the migrating role lacks rights: it has the statements for a role that has them.
+// MissingRightsError means that the migrating role lacks rights. It lists the statements that a role with these rights
+// must run.
 type MissingRightsError struct{ Statements []Statement }
 
 func (e *MissingRightsError) Error() string { return e.sqlError().Error() }

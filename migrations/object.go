@@ -7,24 +7,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Statement is a SQL statement with the reason that --dry-run prints above it.
+// Statement is a SQL statement with the reason that migrate --dry-run prints above it.
 type Statement struct{ SQL, Why string }
 
-// Object is one thing that a plan makes: a policy, a view with the rights on it, a trigger with its function.
+// Object is something that a plan makes in the database: a row policy, a view with the rights on it, or a trigger with
+// its function.
 type Object struct {
-	// Identity says what the object is and to which table it belongs, as in "policy pgconsent_select on public.people". No
-	// two objects of a plan have the same identity.
+	// Identity names the object uniquely within its plan, as in "policy pgconsent_select on public.people".
 	Identity       string
 	Tables         []catalog.Name // the tables to which the object belongs
 	NeededObjects  []string       // the identities of the objects that must exist before it
 	MakeStatements []Statement
 	DropStatements []Statement
 
-	// ReplaceStatements turn an earlier version of the object into this one, so that objects which need it can stay. If
-	// nil, the object is dropped and made again.
+	// ReplaceStatements turn an installed version of the object into this one in place, so that objects which need it can
+	// stay. If nil, migrate drops the object and makes it again.
 	ReplaceStatements []Statement
 
-	// Grants are the rights that making the object gives on other objects, and that remain when it is dropped.
+	// Grants are the rights on other objects that MakeStatements grant, and that DropStatements do not revoke.
 	Grants []Grant
 }
 
@@ -37,7 +37,7 @@ func MakeAll(objects []Object) []Statement {
 	return out
 }
 
-// DropAll returns the statements that drop objects, the last object first. Rights that the objects have given remain.
+// DropAll returns the statements that drop objects, the last object first. They do not revoke the objects' Grants.
 func DropAll(objects []Object) []Statement {
 	var out []Statement
 	for _, o := range slices.Backward(objects) {
@@ -46,13 +46,13 @@ func DropAll(objects []Object) []Statement {
 	return out
 }
 
-// Right is a privilege as GRANT names it, on whole objects or on some of their columns.
+// Right is a privilege, named as in GRANT, on whole objects or on some of their columns.
 type Right struct {
 	Name    string
 	Columns []string // the quoted columns; nil: the right is on the whole object
 }
 
-// WholeObjectRights returns privileges on whole objects.
+// WholeObjectRights returns rights with these names on whole objects, and not on columns.
 func WholeObjectRights(names ...string) []Right {
 	out := make([]Right, len(names))
 	for i, name := range names {
@@ -68,16 +68,16 @@ func (r Right) String() string {
 	return r.Name + " (" + strings.Join(r.Columns, ", ") + ")"
 }
 
-// Grant gives rights on objects to roles.
+// Grant is a grant of rights on objects to roles.
 type Grant struct {
 	Rights  []Right
-	Kind    string   // the kind of the objects: TABLE, FUNCTION, …; "": relations
+	Kind    string   // TABLE, FUNCTION, …; "": tables and views
 	Objects []string // the names of the objects as GRANT writes them
 	Roles   []string // the quoted names of the roles that get the rights
 	Why     string
 }
 
-// GrantStatement returns the statement that gives the rights.
+// GrantStatement returns the GRANT statement for the rights.
 func (g Grant) GrantStatement() Statement {
 	rights := make([]string, len(g.Rights))
 	for i, r := range g.Rights {
@@ -90,7 +90,7 @@ func (g Grant) GrantStatement() Statement {
 	}
 }
 
-// kind returns the kind of object as GRANT has it, with a space behind it, or nothing for a table.
+// kind returns g.Kind with a space behind it, or "" if g.Kind is empty.
 func (g Grant) kind() string {
 	if g.Kind == "" {
 		return ""
@@ -98,8 +98,8 @@ func (g Grant) kind() string {
 	return g.Kind + " "
 }
 
-// revokeStatements returns a statement for each of the rights that takes it back. Two grants of the same right have the
-// same statement.
+// revokeStatements returns a REVOKE statement for each single right, column, object and role. So two grants that
+// overlap have equal statements.
 func (g Grant) revokeStatements() []string {
 	kind := g.Kind
 	if kind == "" {
@@ -118,7 +118,7 @@ func (g Grant) revokeStatements() []string {
 	return out
 }
 
-// perColumn returns a right for each column.
+// perColumn returns a right for each column of r, or r itself if it is on the whole object.
 func (r Right) perColumn() []Right {
 	if r.Columns == nil {
 		return []Right{r}

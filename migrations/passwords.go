@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// setPasswords sets the passwords in the options. Roles belong to the whole server: a role that this database's migrate
-// has not made, and that has rights in another database, serves that database. Its password is set only if it has none.
+// setPasswords sets the passwords in the options. Roles belong to the whole server, so a role that migrate has not made
+// in this database may serve another one. If such a role has rights there, its password is set only if it has none.
 func (r *migrationRun) setPasswords(ctx context.Context, o Options) error {
 	own, err := r.readMadeRoles(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func (r *migrationRun) setPasswords(ctx context.Context, o Options) error {
 			switch state, err := r.password(ctx, role.name, role.password); {
 			case err != nil:
 				return fmt.Errorf("migrate: %w", err)
-			case state == isSame, state == isUnknown: // serve and doctor report if the role has another password
+			case state == isSame, state == isUnknown: // for isUnknown, serve and doctor report a wrong password
 				continue
 			case state == isOther:
 				return sqlstate.New(sqlstate.InvalidPassword, sqlstate.ReasonIdentity,
@@ -37,7 +37,7 @@ func (r *migrationRun) setPasswords(ctx context.Context, o Options) error {
 						role.key, quoteIdent(role.name))
 			}
 		}
-		verifier, err := config.NewVerifier(role.password) // the password itself appears in no statement and no log
+		verifier, err := config.NewVerifier(role.password) // so that no statement or log contains the password
 		if err != nil {
 			return fmt.Errorf("migrate: the password of %s: %w", role.name, err)
 		}
@@ -48,14 +48,14 @@ func (r *migrationRun) setPasswords(ctx context.Context, o Options) error {
 	return nil
 }
 
-// passwordState says how a role's password compares with the given one.
+// passwordState says how a role's current password compares with the configured one.
 type passwordState int
 
 const (
-	mayBeSet passwordState = iota // the role has none, or no other database depends on it
+	mayBeSet passwordState = iota // the role has no password, or no rights in another database
 	isSame
 	isOther
-	isUnknown // only superusers may read passwords
+	isUnknown // the migrating role may not read pg_authid
 )
 
 func (r *migrationRun) password(ctx context.Context, role, password string) (passwordState, error) {

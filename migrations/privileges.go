@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// privilege is an entry of an access list: a right that a role has by name.
+// privilege is an entry of an access list (ACL): a right that was granted to a role or PUBLIC.
 type privilege struct {
-	Object    string // the object as GRANT names it, such as SCHEMA "public"; DATABASE means the migrated database
+	Object    string // the object as GRANT names it, such as SCHEMA public; DATABASE alone means the current database
 	Grantee   string // the role as GRANT names it: PUBLIC or a quoted name
 	Privilege string // the right as GRANT names it: SELECT, or INSERT ("title")
 	Grantable bool
@@ -21,8 +21,8 @@ type privilege struct {
 
 type privileges map[privilege]bool
 
-// readPrivileges reads the access lists of the database and of its schemas, relations, columns, sequences and
-// functions. System schemas are left out.
+// readPrivileges reads the access lists of the current database and of its schemas, relations, columns, sequences and
+// functions, without system schemas.
 func (r *migrationRun) readPrivileges(ctx context.Context) (privileges, error) {
 	rows, err := r.tx.Query(ctx, `
 WITH theirs AS (
@@ -69,12 +69,11 @@ FROM acls AS a CROSS JOIN LATERAL aclexplode(a.acl) AS x`)
 	return set, nil
 }
 
-// privilegeChanges are the differences between the present privileges on objects that existed before the first migrate
-// and the privileges that it found.
+// privilegeChanges are the privileges that migrations have granted and revoked on objects which existed before.
 type privilegeChanges struct{ granted, revoked privileges }
 
-// newPrivilegeChanges returns the changes between the state before the first object was made and the state after the
-// last.
+// newPrivilegeChanges compares the privileges before and after a plan was installed. It ignores grants on objects that
+// the plan has made.
 func newPrivilegeChanges(before, after privileges) privilegeChanges {
 	c := privilegeChanges{privileges{}, privileges{}}
 	there := before.objects()
@@ -91,7 +90,7 @@ func newPrivilegeChanges(before, after privileges) privilegeChanges {
 	return c
 }
 
-// objects returns the objects that the privileges are about.
+// objects returns the set of objects to which the privileges apply.
 func (ps privileges) objects() map[string]bool {
 	out := map[string]bool{}
 	for p := range ps {
@@ -100,15 +99,15 @@ func (ps privileges) objects() map[string]bool {
 	return out
 }
 
-// isOwn tells whether an object is in one of pgconsent's schemas. Nobody else has given rights on it, unless it was
-// found altered.
+// isOwn reports whether the privilege's object is in one of pgconsent's schemas, where only pgconsent itself grants
+// rights.
 func (p privilege) isOwn() bool {
 	_, name, _ := strings.Cut(p.Object, " ")
 	return strings.HasPrefix(name, "pgconsent.") || strings.HasPrefix(name, "pgconsent_")
 }
 
-// restoreStatements returns statements for rights that were taken back together with the rights of an object. They were
-// found, or others have given them since. Rights that PUBLIC loses on purpose are left out.
+// restoreStatements returns GRANT statements for privileges that a REVOKE of this migrate has removed, although others
+// than pgconsent had granted them too. Rights that pgconsent revokes from PUBLIC on purpose are not restored.
 func (c privilegeChanges) restoreStatements(before, after privileges) []Statement {
 	there := after.objects()
 	var out []Statement
@@ -121,7 +120,7 @@ func (c privilegeChanges) restoreStatements(before, after privileges) []Statemen
 	return out
 }
 
-// add adds the changes that one more migrate has made.
+// add adds the changes that another migrate has made, between the privileges before and after.
 func (c privilegeChanges) add(before, after privileges) {
 	was, is := before.objects(), after.objects()
 	for p := range after {
@@ -144,7 +143,7 @@ func (c privilegeChanges) add(before, after privileges) {
 	}
 }
 
-// undoStatements returns the statements that restore the privileges which were found.
+// undoStatements returns the statements that undo the changes, so that the privileges are as before the first migrate.
 func (c privilegeChanges) undoStatements(database string) []Statement {
 	const why = "Give back the privileges that were found."
 	var out []Statement
@@ -167,8 +166,8 @@ func (p privilege) grant(database, why string) Statement {
 	return Statement{fmt.Sprintf("GRANT %s ON %s TO %s%s", p.Privilege, p.objectIn(database), p.Grantee, option), why}
 }
 
-// objectIn returns the object as GRANT names it, in the database with the given name. A copy of a database has another
-// name.
+// objectIn returns the object as GRANT names it. For the database itself it adds the current name, since a copy of a
+// database has another name.
 func (p privilege) objectIn(database string) string {
 	if p.Object == "DATABASE" {
 		return "DATABASE " + database
@@ -176,7 +175,7 @@ func (p privilege) objectIn(database string) string {
 	return p.Object
 }
 
-// sorted returns the privileges in a fixed order.
+// sorted returns the privileges sorted by object, grantee and right.
 func (ps privileges) sorted() []privilege {
 	return slices.SortedFunc(maps.Keys(ps), func(a, b privilege) int {
 		return slices.Compare([]string{a.Object, a.Grantee, a.Privilege, fmt.Sprint(a.Grantable)},
@@ -184,7 +183,7 @@ func (ps privileges) sorted() []privilege {
 	})
 }
 
-// readPrivilegeChanges reads the recorded changes.
+// readPrivilegeChanges reads the changes that earlier migrations have recorded in the database.
 func (r *migrationRun) readPrivilegeChanges(ctx context.Context) (privilegeChanges, error) {
 	c := privilegeChanges{privileges{}, privileges{}}
 	rows, err := r.tx.Query(ctx, "SELECT p.object, p.grantee, p.privilege, p.grantable, p.given FROM pgconsent.installed_privilege AS p")
@@ -206,7 +205,7 @@ func (r *migrationRun) readPrivilegeChanges(ctx context.Context) (privilegeChang
 	return c, nil
 }
 
-// storeStatements returns the statements that record the changes in place of the stored ones.
+// storeStatements returns statements that replace the changes recorded in the database (stored) by c.
 func (c privilegeChanges) storeStatements(stored privilegeChanges, why string) []Statement {
 	var outdated []string
 	var rows [][]string

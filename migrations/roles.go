@@ -7,14 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// roleMark is the beginning of the comment on each role that migrate has made, in whichever database.
+// roleMark begins the comment (COMMENT ON ROLE) on each role that a migrate in any database of the server has made.
 const roleMark = "pgconsent: "
 
-// isMarkedCondition is the SQL condition that migrate has made a role r of pg_roles.
+// isMarkedCondition is the SQL condition that a migrate has made the role r, a row of pg_roles.
 const isMarkedCondition = "pg_catalog.starts_with(COALESCE(pg_catalog.shobj_description(r.oid, 'pg_authid'), ''), '" + roleMark + "')"
 
-// createRoles makes the roles that are missing and returns their names. Roles that exist stay as they are: doctor
-// reports what is wrong with them.
+// createRoles makes the missing ones of pgconsent's roles and returns their names. It does not change existing roles;
+// pgconsent doctor reports what is wrong with these.
 func (r *migrationRun) createRoles(ctx context.Context, o Options) ([]string, error) {
 	var canCreate, onDatabase bool
 	err := r.tx.QueryRow(ctx, `SELECT r.rolcreaterole OR r.rolsuper,
@@ -76,8 +76,8 @@ func (r *migrationRun) createRoles(ctx context.Context, o Options) ([]string, er
 	return made, nil
 }
 
-// areNeededElsewhere tells whether one of the roles owns something in another database of the server, or has rights
-// there. Then the other roles are needed there as well, even if nothing depends on them.
+// areNeededElsewhere reports whether one of pgconsent's roles owns something or has rights in another database of the
+// server. If so, that database needs all of the roles.
 func (r *migrationRun) areNeededElsewhere(ctx context.Context, o Options) (needed bool, err error) {
 	err = r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_shdepend AS d JOIN pg_catalog.pg_roles AS r ON r.oid = d.refobjid
 		WHERE d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND r.rolname = ANY ($1::text[]) AND d.dbid <> 0
@@ -86,8 +86,8 @@ func (r *migrationRun) areNeededElsewhere(ctx context.Context, o Options) (neede
 	return needed, err
 }
 
-// isMember tells whether the migrating role is a member of a role, and so could give objects to it. A role that does
-// not exist has no members.
+// isMember reports whether the migrating role is a member of role, so that it could make role the owner of objects. It
+// returns false if role does not exist.
 func (r *migrationRun) isMember(ctx context.Context, role string) (bool, error) {
 	var member bool
 	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1 AND pg_catalog.pg_has_role(r.oid,
@@ -95,8 +95,8 @@ func (r *migrationRun) isMember(ctx context.Context, role string) (bool, error) 
 	return member, err
 }
 
-// mayJoin tells whether the migrating role, which may create roles, can make itself a member of a role. From PostgreSQL
-// 16 on it can only for roles that it has made or administers.
+// mayJoin reports whether the migrating role, which has CREATEROLE, can make itself a member of role. From PostgreSQL
+// 16 on it needs the ADMIN option on role.
 func (r *migrationRun) mayJoin(ctx context.Context, role string) (bool, error) {
 	var may bool
 	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1 AND
@@ -105,7 +105,8 @@ func (r *migrationRun) mayJoin(ctx context.Context, role string) (bool, error) {
 	return may, err
 }
 
-// joinOwners makes the migrating role a member of the roles that own views while it gives views to them.
+// joinOwners makes the migrating role a member of the reader and rows roles, so that it can make them the owners of
+// views. release undoes that.
 func (r *migrationRun) joinOwners(ctx context.Context, o Options, f Found) (release func() error, err error) {
 	var statements, after []Statement
 	for _, owner := range []struct{ role, schemas string }{
@@ -129,12 +130,12 @@ func (r *migrationRun) joinOwners(ctx context.Context, o Options, f Found) (rele
 	return func() error { return r.execAll(ctx, after) }, r.execAll(ctx, statements)
 }
 
-// readMadeRoles returns the roles that migrate has made in this database.
+// readMadeRoles returns the roles that migrate has recorded as made in this database.
 func (r *migrationRun) readMadeRoles(ctx context.Context) ([]string, error) {
 	return r.queryNames(ctx, "SELECT m.name FROM pgconsent.installed_role AS m ORDER BY m.name")
 }
 
-// readMarkedRoles returns the roles of this database that migrate has made, here or in another database of the server.
+// readMarkedRoles returns those of the roles in o that a migrate has made, in this or another database of the server.
 func (r *migrationRun) readMarkedRoles(ctx context.Context, o Options) ([]string, error) {
 	return r.queryNames(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[]) AND "+
 		isMarkedCondition+" ORDER BY 1", o.roles())
@@ -148,7 +149,7 @@ func (r *migrationRun) userIdent(ctx context.Context) string {
 	return r.scalar(ctx, "SELECT pg_catalog.quote_ident(current_user)")
 }
 
-// scalar runs a query that returns one text.
+// scalar runs a query that returns one text, and returns "?" if the query fails.
 func (r *migrationRun) scalar(ctx context.Context, sql string) string {
 	var s string
 	if err := r.tx.QueryRow(ctx, sql).Scan(&s); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// RotateKey makes a new seal key and returns its number. The connection is that of the role that ran [Up]. Proxies sign
-// with the new key within seconds. The key before still verifies older seals for two seal lifetimes; then proxies have
-// it dropped.
+// RotateKey makes a new key for signing sessions' seals, and returns its number. conn must be a connection of the role
+// that ran [Up]. Proxies sign with the new key within seconds. The previous key still verifies older seals for two seal
+// lifetimes; then a proxy deletes it.
 func RotateKey(ctx context.Context, conn *pgx.Conn) (int, error) {
 	var kid int
 	err := conn.QueryRow(ctx, "SELECT pgconsent.make_key()").Scan(&kid)

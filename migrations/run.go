@@ -14,17 +14,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// lockID is the advisory lock by which migrations of one database exclude each other: "pgconsnt" as a number.
+// lockID is the key of the advisory lock by which concurrent migrations of a database exclude each other: "pgconsnt" in
+// ASCII.
 const lockID int64 = 0x7067636f6e736e74
 
-// migrationRun is a transaction, with the statements that it has run.
+// migrationRun is a migration's transaction, with the statements that it has run.
 type migrationRun struct {
 	tx         pgx.Tx
 	statements []Statement
-	locks      []string // the tables that the transaction locks
+	locks      []string // the tables that the transaction locks or has tried to lock
 }
 
-// inTx runs f in a transaction, and returns the tables that it locks or has tried to lock.
+// inTx runs f in a transaction, and returns the tables that the transaction has locked or tried to lock. It rolls back
+// if f fails or commit is false.
 func inTx(ctx context.Context, conn *pgx.Conn, f func(*migrationRun) error, commit bool) (locks []string, err error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
 	if err != nil {
@@ -51,7 +53,7 @@ func inTx(ctx context.Context, conn *pgx.Conn, f func(*migrationRun) error, comm
 	return r.locks, nil
 }
 
-// exec runs a statement and adds it to the printed script.
+// exec runs a statement and adds it to r.statements, which [Render] prints.
 func (r *migrationRun) exec(ctx context.Context, s Statement) error {
 	r.statements = append(r.statements, s)
 	if err := r.execUnlisted(ctx, s.SQL); err != nil {
@@ -60,7 +62,8 @@ func (r *migrationRun) exec(ctx context.Context, s Statement) error {
 	return nil
 }
 
-// statementError returns the error for a failed statement. It says for which statement the migrating role lacks rights.
+// statementError returns the error for a failed statement. If the migrating role lacks a right, the error quotes the
+// statement and says what to do.
 func (r *migrationRun) statementError(s Statement, err error) error {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) || pgErr.Code != string(sqlstate.InsufficientPrivilege) {
@@ -86,8 +89,8 @@ func (r *migrationRun) execAll(ctx context.Context, statements []Statement) erro
 	return nil
 }
 
-// tryExec runs a statement. It ignores the failure if the statement's object does not exist or is still needed
-// elsewhere. The result tells whether the statement succeeded.
+// tryExec runs a statement and reports whether it succeeded. Errors with one of the SQLSTATEs in codes are ignored and
+// leave the transaction usable.
 func (r *migrationRun) tryExec(ctx context.Context, s Statement, codes ...string) (bool, error) {
 	if err := r.execUnlisted(ctx, "SAVEPOINT pgconsent_try"); err != nil {
 		return false, err
@@ -109,14 +112,13 @@ func (r *migrationRun) tryExec(ctx context.Context, s Statement, codes ...string
 	return false, r.statementError(s, err)
 }
 
-// execUnlisted runs SQL that is not part of the script which a DBA reviews. The simple protocol accepts several
-// statements at once.
+// execUnlisted runs SQL without adding it to the script that a DBA reviews. sql may contain several statements.
 func (r *migrationRun) execUnlisted(ctx context.Context, sql string) error {
 	_, err := r.tx.Conn().PgConn().Exec(ctx, sql).ReadAll()
 	return err
 }
 
-// script returns the statements that ran, for reading.
+// script returns the statements that ran as a commented SQL script, without passwords' verifiers.
 func (r *migrationRun) script() string {
 	var b strings.Builder
 	b.WriteString("BEGIN;\nSET LOCAL search_path = pg_catalog, pg_temp;\nSET LOCAL standard_conforming_strings = on;\n")

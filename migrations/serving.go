@@ -8,11 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ControlName is the application name of a proxy's connection that reads the state of a database. A proxy adds to it
-// the hash of the plan that it serves, so that everybody can see it in pg_stat_activity.
+// ControlName is the application_name of the connection by which a proxy reads the state of a database. A proxy adds
+// the hash of the plan that it serves, so that pg_stat_activity shows the hash.
 const ControlName = "pgconsent control"
 
-// ServingName returns the application name of a proxy that serves the plan with a hash; "": it serves none yet.
+// ServingName returns the application_name for a proxy that serves the plan with this hash, or that serves none yet if
+// hash is "".
 func ServingName(hash string) string {
 	if hash == "" {
 		return ControlName
@@ -20,8 +21,8 @@ func ServingName(hash string) string {
 	return ControlName + " serves " + hash[:min(len(hash), 12)]
 }
 
-// ReadServing returns how many proxies are connected to the database, and how many of them serve the plan with the
-// given hash.
+// ReadServing returns how many proxies are connected to the database (all), and how many of these serve the plan with
+// this hash (serving).
 func ReadServing(ctx context.Context, conn *pgx.Conn, hash string) (serving, all int, err error) {
 	rows, err := conn.Query(ctx, `SELECT a.application_name FROM pg_catalog.pg_stat_activity AS a
 		WHERE a.datname = pg_catalog.current_database() AND a.application_name LIKE $1 || '%'`, ControlName)
@@ -37,8 +38,8 @@ func ReadServing(ctx context.Context, conn *pgx.Conn, hash string) (serving, all
 	return serving, len(names), err
 }
 
-// AwaitServing waits until all connected proxies serve the plan with the given hash, or until the time is over, and
-// returns how many do.
+// AwaitServing waits until all connected proxies serve the plan with this hash, but no longer than wait. It returns
+// what ReadServing returned last.
 func AwaitServing(ctx context.Context, conn *pgx.Conn, hash string, wait time.Duration) (serving, all int, err error) {
 	for until := time.Now().Add(wait); ; {
 		if serving, all, err = ReadServing(ctx, conn, hash); err != nil || serving == all || time.Now().After(until) {

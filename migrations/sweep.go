@@ -1,7 +1,7 @@
 package migrations
 
-// SweepGrants returns the rights of the control role on the tables of the sweeper. The functions that a plan makes
-// decide which rows it may delete.
+// SweepGrants returns the control role's rights on the sweeper's own tables. It deletes rows of other tables only
+// through functions that a plan makes.
 func SweepGrants(controlRole string) []Grant {
 	control := []string{quoteIdent(controlRole)}
 	return []Grant{

@@ -11,7 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Changed counts the objects of a plan that were dropped, made or replaced, and the tables to which these belong.
+// Changed counts the objects that Up has dropped, made or replaced, and their tables. AllObjects and AllTables also
+// count those that stayed.
 type Changed struct {
 	Objects    int `json:"objects"`
 	AllObjects int `json:"all_objects"`
@@ -19,9 +20,9 @@ type Changed struct {
 	AllTables  int `json:"all_tables"`
 }
 
-// install changes only the objects that differ, if the installed plan is recorded and nothing in it was altered by
-// hand. Otherwise, and if other objects depend on one that must be dropped, it drops everything that is installed and
-// makes everything anew.
+// install changes only the objects that differ, if the database records the installed plan and nobody has altered its
+// objects. Otherwise, or if other objects depend on one that must be dropped, it drops all installed objects and makes
+// all anew.
 func (r *migrationRun) install(ctx context.Context, o Options, p Plan) (Changed, error) {
 	have, err := r.installedBase(ctx)
 	if err != nil {
@@ -41,18 +42,18 @@ func (r *migrationRun) install(ctx context.Context, o Options, p Plan) (Changed,
 	return r.installWhole(ctx, o, p, in)
 }
 
-// installedState is what install finds of an earlier migrate.
+// installedState says what an earlier migrate has installed.
 type installedState struct {
 	baseNumber int  // the number of the newest installed base migration
-	altered    bool // some installed object has changed since migrate made it
+	altered    bool // somebody has altered an installed object
 	plan       *installedPlan
-	found      Found // the state into which a plan has to fit that replaces the installed one; set only if plan is
+	found      Found // the state for which the next plan is made; set only if plan is
 }
 
-// inspectInstalled reads what is installed. The result has a plan if the next plan can be compared with it. The base
-// must be the newest, nothing may be altered, and database and roles must be the same as before. A copy of a database
-// has its objects and not the privileges on the database itself. PUBLIC may do in the copy what it could do in the
-// original before migrate.
+// inspectInstalled reads what is installed. The result has a plan only if the next plan can be compared with it. For
+// that, the base must be the newest, no object may be altered, and the database's name and the roles must be the same
+// as before. The name matters since a copy of a database has the objects, but not the privileges on the database
+// itself.
 func (r *migrationRun) inspectInstalled(ctx context.Context, have int, o Options) (installedState, error) {
 	in := installedState{baseNumber: have}
 	if have != len(baseMigrations) {
@@ -84,8 +85,8 @@ func (r *migrationRun) inspectInstalled(ctx context.Context, have int, o Options
 	return in, err
 }
 
-// installDifference changes only the objects that differ from the installed plan. done is false if everything has to be
-// made anew.
+// installDifference changes only the objects that differ from the installed plan. done is false if all objects must be
+// made anew instead.
 func (r *migrationRun) installDifference(ctx context.Context, o Options, p Plan, in installedState,
 	d difference) (done bool, err error) {
 	if len(d.dropped)+len(d.steps) == 0 {
@@ -109,8 +110,8 @@ func (r *migrationRun) installDifference(ctx context.Context, o Options, p Plan,
 	err = r.applyDifference(ctx, o, p, in, d)
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && slices.Contains([]string{
-		"2BP01", // another object depends on one that must be dropped
-		"42P16", // a view cannot be replaced because its columns differ
+		"2BP01", // an object of others depends on one to drop
+		"42P16", // a view with other columns cannot be replaced
 	}, pgErr.Code) {
 		r.statements = r.statements[:ran]
 		return false, r.execUnlisted(ctx, "ROLLBACK TO SAVEPOINT pgconsent_difference")
@@ -118,7 +119,7 @@ func (r *migrationRun) installDifference(ctx context.Context, o Options, p Plan,
 	return true, err
 }
 
-// applyDifference drops, makes and replaces objects, and takes back rights that no object gives any more.
+// applyDifference drops, makes and replaces the objects in d, and revokes rights that no object of the new plan grants.
 func (r *migrationRun) applyDifference(ctx context.Context, o Options, p Plan, in installedState, d difference) error {
 	before, err := r.readPrivileges(ctx)
 	if err != nil {
@@ -161,7 +162,7 @@ func (r *migrationRun) applyDifference(ctx context.Context, o Options, p Plan, i
 	return r.recordPlan(ctx, p, in, d)
 }
 
-// finish does what each migrate does at its end, whatever it has changed.
+// finish makes missing event triggers, sets passwords and checks the agent role's rights, at the end of every migrate.
 func (r *migrationRun) finish(ctx context.Context, o Options) error {
 	if err := r.createEventTriggers(ctx); err != nil {
 		return err
@@ -172,7 +173,7 @@ func (r *migrationRun) finish(ctx context.Context, o Options) error {
 	return r.checkAgentRights(ctx, o)
 }
 
-// installWhole removes what an earlier migrate has installed, and makes all objects.
+// installWhole drops all objects of an earlier migrate, and makes all objects of the plan p.
 func (r *migrationRun) installWhole(ctx context.Context, o Options, p Plan, in installedState) (Changed, error) {
 	if err := r.lockTables(ctx, tablesOf(p.Objects(Found{})), in.baseNumber > 0); err != nil {
 		return Changed{}, err
@@ -217,7 +218,7 @@ func (r *migrationRun) installWhole(ctx context.Context, o Options, p Plan, in i
 	if err := r.execAll(ctx, MakeAll(d.newObjects)); err != nil {
 		return Changed{}, err
 	}
-	// all rights are given anew, so none is withheld
+	// the agents' rights were all granted anew, so the list of withdrawn rights is emptied
 	if err := r.execUnlisted(ctx, "DELETE FROM pgconsent.withheld"); err != nil {
 		return Changed{}, err
 	}
@@ -235,7 +236,8 @@ func (r *migrationRun) installWhole(ctx context.Context, o Options, p Plan, in i
 	return d.changed(), r.recordPlan(ctx, p, in, d)
 }
 
-// down removes what migrate has installed.
+// down removes all objects and base migrations from the database, and the roles that migrate has made, unless another
+// database needs these.
 func (r *migrationRun) down(ctx context.Context, o Options) error {
 	have, err := r.installedBase(ctx)
 	if err != nil {
@@ -277,11 +279,11 @@ func (r *migrationRun) down(ctx context.Context, o Options) error {
 	return nil
 }
 
-// undefinedCodes are the SQLSTATEs for a table, column, role, schema, function or database that does not exist, so that
-// nothing of it needs restoring.
+// undefinedCodes are the SQLSTATEs for a table, column, role, schema, function or database that does not exist. An undo
+// statement that fails with one of these has nothing to undo.
 var undefinedCodes = []string{"42P01", "42703", "42704", "3F000", "42883", "3D000"}
 
-// undoAll removes what earlier plans have made, and restores what they found.
+// undoAll drops all objects of the installed plan, and restores the privileges that migrations have changed.
 func (r *migrationRun) undoAll(ctx context.Context) error {
 	statements, err := r.undoStatements(ctx)
 	if err != nil {
@@ -298,7 +300,7 @@ func (r *migrationRun) undoAll(ctx context.Context) error {
 		"DELETE FROM pgconsent.installed_plan; DELETE FROM pgconsent.installed_privilege", "Nothing is left to undo."})
 }
 
-// tryAll runs statements, and ignores failures of statements about objects that do not exist.
+// tryAll runs statements, and ignores those that fail because an object does not exist.
 func (r *migrationRun) tryAll(ctx context.Context, statements []Statement) error {
 	for _, s := range statements {
 		if _, err := r.tryExec(ctx, s, undefinedCodes...); err != nil {
@@ -308,7 +310,7 @@ func (r *migrationRun) tryAll(ctx context.Context, statements []Statement) error
 	return nil
 }
 
-// tablesOf returns the tables to which objects belong, each once, as SQL names them.
+// tablesOf returns the quoted names of the objects' tables, sorted and each once.
 func tablesOf(objects []Object) []string {
 	var out []string
 	for _, o := range objects {
@@ -326,7 +328,7 @@ func tableNames(tables []catalog.Name) []string {
 	return out
 }
 
-// recordInstalled records which policy is installed.
+// recordInstalled records the hash, policy version and basis of the plan that is installed now.
 func (r *migrationRun) recordInstalled(ctx context.Context, p Plan, b planBasis) error {
 	return r.exec(ctx, Statement{fmt.Sprintf(
 		"DELETE FROM pgconsent.installed; INSERT INTO pgconsent.installed (hash, policy_version, found) VALUES (%s, %s, %s)",

@@ -12,18 +12,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// lockTimeout is how long a migration waits for a lock. Statements that come later queue behind it for as long. It is
-// less than deadlock_timeout.
+// lockTimeout is how long a migration waits for a lock at most, and so how long later statements of other sessions can
+// queue behind it. It is shorter than PostgreSQL's default deadlock_timeout.
 const lockTimeout = "200ms"
 
-// longestPause is the longest pause between two attempts.
+// longestPause is the longest pause between two attempts of a migration to get its locks.
 const longestPause = 2 * time.Second
 
-// Holder is a session that holds a lock on an object which a migration changes.
+// Holder is a session that holds a lock which a migration needs.
 type Holder struct {
 	PID  int32
 	Role string
-	// the state in pg_stat_activity, as "idle in transaction" or "active"; "": the migrating role may not see it
+	// the state in pg_stat_activity, such as "idle in transaction"; "": the migrating role may not see it
 	State          string
 	TransactionAge time.Duration // the time since the session's transaction began
 	Query          string        // the session's last query, if the migrating role may see it
@@ -46,8 +46,8 @@ func (h Holder) String() string {
 	return text
 }
 
-// transact runs f in a transaction until it gets all locks that it needs. It also tries again if another database of
-// the cluster has made the same roles at the same time.
+// transact runs f in a transaction, and tries again until it gets all locks that it needs. It also tries again, up to
+// five times, if a migrate in another database of the server has made the same roles at the same time.
 func transact(ctx context.Context, conn *pgx.Conn, o Options, commit bool, f func(*migrationRun) error) error {
 	pause, tries := 100*time.Millisecond, 0
 	for {
@@ -81,11 +81,11 @@ func transact(ctx context.Context, conn *pgx.Conn, o Options, commit bool, f fun
 	}
 }
 
-// governedTablesQuery is the query of the tables that have row policies of pgconsent.
+// governedTablesQuery selects the OIDs of the tables that have row policies of pgconsent.
 const governedTablesQuery = "SELECT p.polrelid FROM pg_catalog.pg_policy AS p WHERE p.polname LIKE 'pgconsent%'"
 
-// readHolders returns the sessions that hold locks on tables which a migration changes, the oldest transaction first.
-// If the tables are not known yet, it takes all tables with row policies of pgconsent.
+// readHolders returns sessions that hold locks on these tables, or the lock of another migrate, the oldest transaction
+// first. If tables is nil, it checks all tables with row policies of pgconsent.
 func readHolders(ctx context.Context, conn *pgx.Conn, tables []string) ([]Holder, error) {
 	rows, err := conn.Query(ctx, `SELECT a.pid, COALESCE(a.usename, ''), COALESCE(a.state, ''),
 		  COALESCE(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start), 0),
@@ -114,10 +114,10 @@ func readHolders(ctx context.Context, conn *pgx.Conn, tables []string) ([]Holder
 	return holders, err
 }
 
-// lockTables takes the locks on tables before anything is changed; with all, also on all tables that have row policies
-// of pgconsent. So statements that come meanwhile wait for one attempt at most. No change of one table is rolled back
-// because of the lock on another. Views of pgconsent that read the tables are locked first. A statement locks a view
-// and then its tables; two transactions in opposite order would deadlock.
+// lockTables locks the tables, and with all also every table that has row policies of pgconsent, before the migration
+// changes anything. So a lock that is not available makes the attempt fail early, before work was done. It first locks
+// the views of pgconsent that read the tables. Statements lock a view before its tables, so another order could lead to
+// deadlocks.
 func (r *migrationRun) lockTables(ctx context.Context, tables []string, all bool) error {
 	names, err := r.queryNames(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
 		FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
@@ -129,8 +129,8 @@ func (r *migrationRun) lockTables(ctx context.Context, tables []string, all bool
 		return err
 	}
 	r.locks = names
-	// LOCK TABLE on a view would also lock the relations that the view reads. Setting the owner to the present one
-	// locks the view alone and changes nothing.
+	// LOCK TABLE on a view would also lock the relations that the view reads. ALTER VIEW … OWNER TO the current owner
+	// locks only the view, and changes nothing.
 	views, err := r.queryNames(ctx, `WITH RECURSIVE reading (oid) AS (
 		SELECT pg_catalog.to_regclass(t.name)::oid FROM pg_catalog.unnest($1::text[]) AS t (name)
 		UNION

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// WaitingColumns are the columns that the policy's tables have got since the plan was installed, by the OID of the
-// table. They do not exist for agents until the next pgconsent migrate.
+// WaitingColumns are the columns that were added to the policy's tables since the plan was installed, by the table's
+// OID. Agents cannot use them before the next pgconsent migrate.
 type WaitingColumns map[uint32][]string
 
 // Querier reads from a database: a connection, or a transaction.
@@ -18,8 +18,8 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// ReadWaitingColumns reads the columns that wait for pgconsent migrate. The connection is that of the control role or
-// the owner. A database without pgconsent, or with an older version, has none.
+// ReadWaitingColumns reads the columns that wait for the next pgconsent migrate, as the control role or the role that
+// ran [Up]. For a database without pgconsent, or with an older version, it returns none.
 func ReadWaitingColumns(ctx context.Context, q Querier) (WaitingColumns, error) {
 	var (
 		there   bool
@@ -33,7 +33,7 @@ func ReadWaitingColumns(ctx context.Context, q Querier) (WaitingColumns, error) 
 	}
 	var pgErr *pgconn.PgError
 	switch {
-	case errors.As(err, &pgErr) && pgErr.Code == "42501": // a schema of that name exists, and the role has no right on it
+	case errors.As(err, &pgErr) && pgErr.Code == "42501": // the role has no right on a schema with that name
 		return waiting, nil
 	case err != nil:
 		return nil, fmt.Errorf("read which columns wait: %w", err)

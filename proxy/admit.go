@@ -8,28 +8,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The codes in the place of a protocol version.
+// The codes that a cancel, TLS or GSS request carries where a startup message has the protocol version.
 const (
 	codeCancel = 1234<<16 | 5678
 	codeSSL    = 1234<<16 | 5679
 	codeGSS    = 1234<<16 | 5680
 )
 
-// The bounds of what is read before a client is known.
+// The limits on what the proxy reads from a client before it has authenticated the client.
 const (
 	maxStartupBytes  = 10_000  // longest startup packet, as in PostgreSQL
 	maxPasswordBytes = 10_000  // longest password message
 	maxTokenBytes    = 8 << 10 // longest token in a password message, as package identity accepts it
-	// how much of a password that is too long is read and thrown away, so that its sender reads the answer
+	// how much of an overlong password the proxy still reads and discards, so that the client reads the error
 	maxDiscardedBytes = 64 << 10
 	maxCancelBytes    = 4 + 4 + 4 + 256
 )
 
-// admit reads the header of a load balancer, if there must be one, and up to and including the startup message. It
-// returns nil and no error for a client that sent a cancel request instead.
+// admit reads the PROXY header, if the client's network requires one, and all packets up to and including the startup
+// message. It returns nil and errPeerGone, or another error, for a client that sent a cancel request instead.
 //
-// Every read takes exactly the bytes of one packet. So plain bytes that a client, or an attacker, sends before the TLS
-// handshake cannot count as sent after it. They become part of the handshake, which then fails.
+// Every read takes exactly the bytes of one packet. So plain bytes that an attacker injects before the TLS handshake
+// never count as encrypted input: they reach the handshake, which then fails.
 func (c *conn) admit() (*startup, error) {
 	if err := c.readProxyHeader(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c *conn) admit() (*startup, error) {
 	}
 }
 
-// readStartupHead reads a packet's head, of which the first byte was read already, and returns the packet's length.
+// readStartupHead reads the length and code of a packet whose first byte is already in head, and returns the length.
 func (c *conn) readStartupHead(head []byte) (length int, err error) {
 	if _, err := io.ReadFull(c.client, head[1:4]); err != nil {
 		return 0, truncatedError(err)
@@ -94,7 +94,7 @@ func (c *conn) readStartupHead(head []byte) (length int, err error) {
 	return length, nil
 }
 
-// truncatedError is the error of a client that closed the connection in the middle of a packet.
+// truncatedError turns the end of the connection in the middle of a startup packet into a protocol error.
 func truncatedError(err error) error {
 	if err == io.ErrUnexpectedEOF || err == io.EOF {
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "incomplete startup packet")
@@ -102,7 +102,7 @@ func truncatedError(err error) error {
 	return err
 }
 
-// prefixedConn is a connection whose reader first gets bytes that were read too early.
+// prefixedConn is a connection whose first reads return prefix, the bytes that the proxy has already read from it.
 type prefixedConn struct {
 	net.Conn
 	prefix []byte

@@ -16,35 +16,37 @@ const maxAnswer = 1 << 30
 // headerSize is the type byte and the length of a message.
 const headerSize = 5
 
-// answers relays the server's answers to the client: it looks at headers, and passes rows on as they arrive, one write
-// for each read. Only messages that say something about the session are read whole; errors and notices are rewritten.
+// answers relays the server's answers to the client. It reads the headers of messages and passes rows on as they
+// arrive, with one write for each read. It reads whole only messages about the session's state, and rewrites errors and
+// notices.
 type answers struct {
 	*session
 	relay
 
-	head entry // the entry that the answers belong to; nil: it must be looked up
+	head entry // the message that the server is answering; nil: see [answers.current]
 	tail messageTail
 
-	serverEndsSession bool          // the server has told the client why it ends the session
-	drained           bool          // the session is idle, and the proxy drains
-	sealExpired       bool          // the server goes on with a transaction that begins after the seal has expired
-	sealCode          sqlstate.Code // the SQLSTATE of the server's error for a seal
+	serverEndsSession bool          // the server's last message has told the client why the session ends
+	drained           bool          // the session is idle while the proxy shuts down, and so may end
+	sealExpired       bool          // the server begins a transaction under a session identity (seal) that has expired
+	sealCode          sqlstate.Code // the SQLSTATE of the server's error for messages that the proxy sent by itself
 
 	endedResult   endedResult
 	retriedAnswer retriedAnswer
 	outcomes      outcomes
-	partlySent    bool // the client has received only a part of a message
+	partlySent    bool // the client has received only part of a message
 }
 
-// messageTail is the part of a message in progress that has not arrived yet.
+// messageTail says how the rest of a server message whose header was handled is treated.
 type messageTail struct {
 	remaining   int
-	columns     int    // the number of columns of the last RowDescription
+	columns     int    // how many columns of a RowDescription are still to be handled
 	isSkipped   bool   // the message is not relayed
-	replacement []byte // what is relayed in its place; nil: nothing
+	replacement []byte // the bytes that the client gets in place of a skipped message; nil: none
 }
 
-// relayChunk handles what was read, or the error of reading. It returns false when the session is over, or has failed.
+// relayChunk handles the bytes that were read from the server, or the read error. It returns false if the session is
+// over, or no longer has the connection.
 func (a *answers) relayChunk(c *serverConn, err error) (goesOn bool) {
 	defer func() {
 		if !goesOn && a.retriedAnswer.answerIsRetried {
@@ -59,8 +61,8 @@ func (a *answers) relayChunk(c *serverConn, err error) (goesOn bool) {
 	return !finished
 }
 
-// relayOrGiveBack relays what was read, and gives the connection back where the session needs it no more. Where the
-// session is over it returns the reason, and nil if the client was told already.
+// relayOrGiveBack relays the bytes that were read, and returns the connection to its pool if the session no longer
+// needs it. If finished is true, reason is the error for the client, or nil if the client already knows it.
 func (a *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Error, finished bool) {
 	if err != nil {
 		switch {
@@ -96,7 +98,7 @@ func (a *answers) relayOrGiveBack(c *serverConn, err error) (reason *sqlstate.Er
 	return nil, false
 }
 
-// flush sends the part of the chunk that passes to the client.
+// flush sends the client the part of the chunk that it may have.
 func (a *answers) flush() error {
 	var err error
 	if b := a.passedBytes(); len(b) > 0 {
@@ -113,13 +115,13 @@ func (a *answers) flush() error {
 
 var errUnexpectedAnswer = errors.New("an answer of the server belongs to no message")
 
-// desyncError is the end of a session in which the two sides no longer agree on which message is answered.
+// desyncError ends a session in which the proxy can no longer tell which message the server answers.
 func desyncError(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonInternal, "internal error in pgconsent").
 		WithHint("The operator of pgconsent finds the cause in its log.").WithCause(cause)
 }
 
-// scan goes through the chunk. It returns the reason to end the session.
+// scan handles the messages in the chunk that was read. An error means that the session must end.
 func (a *answers) scan() *sqlstate.Error {
 	for a.unreadStart < a.unreadEnd && (!a.sealExpired || a.tail.remaining > 0) {
 		var needsMore bool
@@ -139,7 +141,7 @@ func (a *answers) scan() *sqlstate.Error {
 	return nil
 }
 
-// passTail handles what has arrived of the message in progress.
+// passTail relays or drops the bytes that have arrived of a message whose header was handled before.
 func (a *answers) passTail() {
 	n := min(a.tail.remaining, a.unreadEnd-a.unreadStart)
 	a.tail.remaining -= n
@@ -150,7 +152,7 @@ func (a *answers) passTail() {
 	}
 }
 
-// message handles the next message. It returns needsMore if too little of the message has arrived.
+// message handles the next message of the server. needsMore says that more of the message must arrive first.
 func (a *answers) message() (needsMore bool, _ *sqlstate.Error) {
 	b := (*a.buf)[a.unreadStart:a.unreadEnd]
 	a.tail.isSkipped = false
@@ -173,7 +175,8 @@ func (a *answers) message() (needsMore bool, _ *sqlstate.Error) {
 	return false, a.sessionMessage(typ, b[headerSize:n], length-n)
 }
 
-// isReadWhole reports whether messages of this type are read whole: they say something about the session.
+// isReadWhole reports whether the proxy must read a message of this type completely before it decides what the client
+// gets.
 func (a *answers) isReadWhole(typ byte) bool {
 	switch typ {
 	case 'E', 'N', 'S', 'Z', 'A':
@@ -192,8 +195,9 @@ func (a *answers) isReadWhole(typ byte) bool {
 	return false
 }
 
-// resultMessage handles a message that belongs to the result of a client's message, by its header. Its tail passes as
-// it arrives, except for the columns of a RowDescription. Where keys of rows are recorded, it is read whole if it fits.
+// resultMessage handles a message of a result, such as a row, by its header. The rest of the message passes as it
+// arrives, except for the columns of a RowDescription. If the audit records keys of rows, the message is read whole if
+// it fits into the buffer.
 func (a *answers) resultMessage(typ byte, length int) (needsMore bool, _ *sqlstate.Error) {
 	b := (*a.buf)[a.unreadStart:a.unreadEnd]
 	if typ == 'T' {
@@ -237,7 +241,7 @@ func (a *answers) resultMessage(typ byte, length int) (needsMore bool, _ *sqlsta
 	return false, nil
 }
 
-// current returns the entry that the answers belong to now.
+// current returns the entry of the message that the server is answering now, or nil.
 func (a *answers) current() entry {
 	if a.head == nil {
 		a.head = a.ledger.head()
@@ -245,14 +249,14 @@ func (a *answers) current() entry {
 	return a.head
 }
 
-// succeed ends the current entry with success.
+// succeed notes that the server has answered the current entry without an error.
 func (a *answers) succeed() {
 	a.outcomes.add(a.head)
 	a.ledger.succeed()
 	a.head = nil
 }
 
-// answer has the current entry take a message.
+// answer passes a server message of this type and body length to the current entry.
 func (a *answers) answer(typ byte, length int) *sqlstate.Error {
 	e := a.current()
 	if e == nil || e.base().refusal != nil {

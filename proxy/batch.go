@@ -6,40 +6,40 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxBatch is the size in bytes from which a batch is sent without looking for more input.
+// maxBatch is the size in bytes from which a batch is sent before the client has asked for an answer.
 const maxBatch = 64 << 10
 
-// An idle session keeps no more than maxKeptBuffer of each of its own buffers, and room for no more than maxKeptEntries
+// An idle session keeps at most maxKeptBuffer bytes of each of its buffers, and memory for at most maxKeptEntries
 // entries.
 const (
 	maxKeptBuffer  = 2 << 10
 	maxKeptEntries = 64
 )
 
-// batch is what the client has sent and the server is to get, in one write. None of it is sent before every decision in
-// it is recorded.
+// batch has the client's messages that the proxy sends to the server in one write. The proxy sends none of them before
+// the audit has recorded every decision on them.
 type batch struct {
 	server   sink // connection to the server
 	out      []byte
 	items    []item
-	sent     int       // the number of items that are sent; sent items are empty
-	lastRead time.Time // when the last byte of the batch was read
+	sent     int       // how many items were sent already; those are zero values
+	lastRead time.Time // when the proxy read the batch's last byte from the client
 
-	entries []entry // reused memory for the entries of sent messages
+	entries []entry // memory that startSending reuses for its list of entries
 }
 
-// item is one message in a batch; its bytes are batch.out[start:end].
+// item is a message in a batch; its bytes are batch.out[start:end].
 type item struct {
 	start, end int
 	entry      entry // entry of the message; nil: the server sends no answer to the message
 }
 
-// add ends the item whose bytes begin at start.
+// add adds an item whose bytes are those of out from start on.
 func (b *batch) add(start int, e entry) {
 	b.items = append(b.items, item{start, len(b.out), e})
 }
 
-// unsent returns the items that are not sent yet.
+// unsent returns the items of the batch that the proxy has not sent yet.
 func (b *batch) unsent() []item { return b.items[b.sent:] }
 
 func (b *batch) reset() {
@@ -54,8 +54,8 @@ func (b *batch) reset() {
 	b.out = b.out[:0]
 }
 
-// release waits until every decision in the batch is recorded. An execution whose record cannot be written is replaced
-// by its refused form.
+// release waits until the audit has recorded every decision in the batch. A message whose record cannot be written is
+// refused.
 func (b *batch) release() {
 	isRefused := false
 	for i := range b.items {
@@ -73,7 +73,7 @@ func (b *batch) release() {
 	}
 }
 
-// releaseEntry waits until the decision on e is recorded. The error is the refusal of e.
+// releaseEntry waits until the audit has recorded the decision on e. An error says why e must be refused.
 func releaseEntry(e entry) *sqlstate.Error {
 	ticket := e.base().ticket
 	if err := ticket.Release(); err != nil {
@@ -92,7 +92,8 @@ func releaseEntry(e entry) *sqlstate.Error {
 	return nil
 }
 
-// replaceRefused puts the refused forms in the place of messages that were refused after they were staged.
+// replaceRefused rewrites the batch: messages that were refused after they were added are replaced by messages that
+// fail on the server.
 func (b *batch) replaceRefused() {
 	oldBuffer := b.out
 	b.out = make([]byte, 0, len(oldBuffer))
@@ -108,7 +109,8 @@ func (b *batch) replaceRefused() {
 	}
 }
 
-// flush sends the batch: all of it at once, or in parts that are answered one after the other.
+// flush sends the batch, in one write or in parts. It sends each part after the server has answered what came before
+// it, where that is needed.
 func (r *requests) flush() error {
 	b := &r.batch
 	if len(b.items) == 0 {
@@ -133,8 +135,9 @@ func (r *requests) flush() error {
 	return nil
 }
 
-// waitToSend waits until the server has answered what must be answered before, and renews the seal if it is due. It
-// returns the end of what can be sent then: where the seal cannot be renewed, the first group.
+// waitToSend waits for the answer to r.barrier and renews the session's seal (signed identity) if it is due. It returns
+// the end of the items that may be sent then: the first group (messages up to a Sync) if the seal cannot be renewed
+// now, and otherwise all.
 func (r *requests) waitToSend() (end int, err error) {
 	b := &r.batch
 	end = len(b.items)
@@ -162,7 +165,8 @@ func (r *requests) waitToSend() (end int, err error) {
 	return end, nil
 }
 
-// endOfSealMessages returns where the first group ends that takes the seal away, and end if none does before it.
+// endOfSealMessages returns the end of the first group (messages up to a Sync) with a message that removes the
+// session's seal (signed identity), such as DISCARD ALL. It returns end if there is none before end.
 func (b *batch) endOfSealMessages(end int) int {
 	for i := b.sent; i < end; i++ {
 		if e := b.items[i].entry; e == nil || !dropsSeal(e) {
@@ -177,13 +181,13 @@ func (b *batch) endOfSealMessages(end int) int {
 	return end
 }
 
-// dropsSeal reports whether e takes the seal away.
+// dropsSeal reports whether e removes the session's seal (signed identity) on the server, as DISCARD ALL does.
 func dropsSeal(e entry) bool {
 	x := e.asExecution()
 	return x != nil && x.dropsSeal && x.refusal == nil
 }
 
-// endOfGroup returns where the first group of the unsent items ends.
+// endOfGroup returns the index behind the first Query or Sync among the unsent items.
 func (b *batch) endOfGroup() int {
 	for i := b.sent; i < len(b.items); i++ {
 		if e := b.items[i].entry; e != nil && e.endsWithReady() {
@@ -203,16 +207,16 @@ func (b *batch) endsWithReady() bool {
 	return false
 }
 
-// forward sends the items up to end.
+// forward sends the unsent items before end to the server.
 func (r *requests) forward(end int) error {
 	b := &r.batch
 	items := b.items[b.sent:end]
 	entries := r.startSending(items)
-	skipped, ok := r.ledger.push(entries) // The ledger keeps the entries, not the list.
+	skipped, ok := r.ledger.push(entries) // The ledger copies the slice.
 	clear(entries)
 	b.entries = entries[:0]
 	if !ok {
-		return errPeerGone // The session's end ends the entries of the batch.
+		return errPeerGone // [session.finish] records the outcomes of the batch's messages.
 	}
 	for _, e := range skipped {
 		recordOutcome(e)
@@ -224,13 +228,13 @@ func (r *requests) forward(end int) error {
 		r.ledger.setStaging(false)
 	}
 	if err := b.server.write(out); err != nil {
-		// The server's last message says why it has closed the connection; it may not have been read yet.
+		// The server's last message, which may not have been read yet, says why the server has closed the connection.
 		return r.awaitEnd(err)
 	}
 	return nil
 }
 
-// startSending lists the entries of the items and notes when they are sent.
+// startSending returns the entries of the items and sets their send times.
 func (r *requests) startSending(items []item) []entry {
 	entries := r.batch.entries[:0]
 	now := time.Now()
@@ -250,8 +254,8 @@ func (r *requests) startSending(items []item) []entry {
 	return entries
 }
 
-// bytes returns what is sent for the items. A message whose result is limited, the last of them, is not sent as it
-// was staged.
+// bytes returns the bytes to send for the items. If the last item is a message whose result is limited, it may be sent
+// in another form than it has in the batch.
 func (b *batch) bytes(items []item) []byte {
 	last := items[len(items)-1]
 	out := b.out[items[0].start:last.end]
@@ -263,15 +267,15 @@ func (b *batch) bytes(items []item) []byte {
 		}
 	case *executeEntry:
 		if isLimited(e) {
-			// The answer to this message must come before anything behind it is sent.
+			// The Flush makes the server answer, since nothing behind this Execute is sent before.
 			return appendMessage(out[:len(out):len(out)], 'H')
 		}
 	}
 	return out
 }
 
-// awaitEnd gives the goroutine that reads the server's answers a moment to find out why the server has closed the
-// connection.
+// awaitEnd waits after a failed write until the goroutine that reads the server's answers has ended the session, for
+// two seconds at most. The server's last message may say why it closed the connection.
 func (s *session) awaitEnd(err error) error {
 	select {
 	case <-s.ctx.Done():

@@ -11,9 +11,9 @@ type bindEntry struct {
 
 	portal     *portal // the portal that Bind makes; nil if Bind is refused, or is a message of the proxy
 	statement  string  // the client's name of the statement that Bind binds
-	serverName string  // the server's name of it
+	serverName string  // the server's name of that statement
 
-	cached *cachedStatement // the statement is one that the proxy keeps prepared; nil: it is not
+	cached *cachedStatement // the statement in the proxy's cache that Bind uses; nil: it uses another one
 }
 
 func (e *bindEntry) appendRefused(dst []byte) []byte { return e.refusal.bind(dst) }
@@ -26,7 +26,7 @@ func (e *bindEntry) handleAnswer(a *answers, typ byte, _ int) (isExpected bool, 
 	return true, nil
 }
 
-// bind stages a Bind message.
+// bind decides on a Bind message and adds it to the batch.
 func (r *requests) bind(body []byte) error {
 	e := &bindEntry{}
 	portalName, name, rest, ok := decodeBind(body)
@@ -99,8 +99,8 @@ func (r *requests) bind(body []byte) error {
 	return nil
 }
 
-// statementForBind is the verdict on the statement that a Bind with these values binds. A text that depends on the form
-// of values which are others is replaced by one that does not: see [requests.prepareForBind]. It is false where e is
+// statementForBind returns the verdict to use for a Bind with the values in rest. If the statement's rewritten text
+// does not fit the form of these values, the verdict has a text that relies on row security alone. ok is false if e was
 // refused.
 func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v *verdict.Verdict, ok bool) {
 	v = st.verdict
@@ -130,8 +130,8 @@ func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v
 	return v, true
 }
 
-// prepareForBind is the server's name of the statement that e binds by the verdict v. Where that is not the one that the
-// client has prepared, it is prepared as [rowSecurityName].
+// prepareForBind returns the server's name of the statement that e binds. If v has another text than the prepared
+// statement, the proxy first prepares that text under [rowSecurityName].
 func (r *requests) prepareForBind(e *bindEntry, st *statement, name string, v *verdict.Verdict) string {
 	if v.Text != st.verdict.Text {
 		r.stageProxyPrepare(rowSecurityName, v.Text, st.parameterTypes)

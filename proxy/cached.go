@@ -7,8 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// beginGroup notes what is known of the transaction as the client begins a group of messages, or sends a Query. In a
-// transaction that has failed PostgreSQL refuses a Parse, so its state must be known where nothing is sent to be parsed.
+// beginGroup decides whether the group of messages that begins may use cached statements. In a failed transaction
+// PostgreSQL refuses every Parse. A cached statement needs no Parse, so the proxy must know that the transaction has
+// not failed.
 func (r *requests) beginGroup() {
 	r.group.hasMessages = true
 	status, isSettled := r.ledger.certainStatus()
@@ -19,7 +20,8 @@ func (r *requests) beginGroup() {
 	r.group.usesCache = isSettled && status != 'E'
 }
 
-// mayCache tells whether the statement of a text may be one that is kept prepared: one that PostgreSQL plans.
+// mayCache reports whether the proxy may keep the statement of this verdict prepared on the server. Only single
+// statements that read or write rows qualify.
 func (r *requests) mayCache(v *verdict.Verdict) bool {
 	return r.group.usesCache && !r.settingsChanged && !r.planHardened && len(v.Effects) == 1 &&
 		v.Effects[0].Kind == verdict.EffectNone && (v.Effects[0].ReadsRows || v.Effects[0].WritesRows) &&
@@ -27,14 +29,15 @@ func (r *requests) mayCache(v *verdict.Verdict) bool {
 		!v.HardenBeforeParse && !v.CallsSetConfig
 }
 
-// mayCacheNamed tells whether a named statement of a pooled session may be kept prepared. It may if the server would
-// parse its text the same way later.
+// mayCacheNamed reports whether the proxy may keep a named statement of a pooled session prepared on the server. It may
+// if the server would parse the text the same way later.
 func (r *requests) mayCacheNamed(v *verdict.Verdict) bool {
 	return r.group.usesCache && !r.settingsChanged && !r.planHardened && !v.HasHardenedPlan() && !v.HardenBeforeParse &&
 		!v.CallsSetConfig && len(v.Effects) <= 1
 }
 
-// stageCachedParse stages a Parse by a statement that is kept prepared. It is false where there is none.
+// stageCachedParse handles a Parse with a statement of the cache. It returns false if the cache has none for the text
+// and takes none.
 func (r *requests) stageCachedParse(e *parseEntry, st *statement, types []byte) bool {
 	isNamed := r.pooled() && e.name != ""
 	if !r.mayCache(e.verdict) && !(isNamed && r.mayCacheNamed(e.verdict)) {
@@ -52,7 +55,7 @@ func (r *requests) stageCachedParse(e *parseEntry, st *statement, types []byte) 
 		r.snapshots.noteNeed(e)
 		r.batch.out = appendParse(r.batch.out, s.name, e.verdict.PreparedText(), types)
 	} else {
-		// The server answers in its turn, and skips the message behind an error as it skips a Parse.
+		// The server answers this Close in the Parse's place, and skips it behind an error as it would skip a Parse.
 		e.sentAsClose = true
 		r.batch.out = appendClose(r.batch.out, 'S', unusedName)
 	}
@@ -60,9 +63,10 @@ func (r *requests) stageCachedParse(e *parseEntry, st *statement, types []byte) 
 	return true
 }
 
-// statement finds the statement of a name for the message at hand; nil if there is none. A Close drops it, and a Query
-// the one without a name. The server notices that by itself, unless the proxy keeps the statement prepared: then the
-// answer is awaited. A Close in the same group needs no wait, since the server skips it together with the message.
+// statement returns the client's prepared statement with this name, or nil. A Close sent before removes it, and a Query
+// removes the unnamed one, if they succeed. For a statement that only the proxy's cache has on the server, the proxy
+// must wait to learn that. A Close in the same group (messages up to a Sync) needs no wait, since the server skips it
+// together with the current message.
 func (r *requests) statement(name string) (*statement, error) {
 	st, err := r.ledger.statement(name, r.group.number, r.flush)
 	switch {
@@ -79,12 +83,12 @@ func (r *requests) statement(name string) (*statement, error) {
 	r.ledger.waitReady()
 	st, err = r.ledger.statement(name, r.group.number, r.flush)
 	if st != nil {
-		st.closeSent = false // the server has skipped the Close
+		st.closeSent = false // the statement still exists, so the server has skipped the Close
 	}
 	return st, err
 }
 
-// hasQuery tells whether a Query of the client is among these items.
+// hasQuery reports whether a Query message is among these items.
 func hasQuery(items []item) bool {
 	return slices.ContainsFunc(items, func(i item) bool {
 		_, isOfKind := i.entry.(*queryEntry)
@@ -92,7 +96,7 @@ func hasQuery(items []item) bool {
 	})
 }
 
-// isQueryAwaited tells whether the answer to a Query is to come.
+// isQueryAwaited reports whether the server has yet to answer a Query.
 func (l *ledger) isQueryAwaited() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,28 +106,28 @@ func (l *ledger) isQueryAwaited() bool {
 	})
 }
 
-// isOnServer tells whether the server of the connection knows a statement by the client's name for it, unless it was
-// closed.
+// isOnServer reports whether the statement was prepared under the client's name on the connection that the session has
+// now. It does not tell whether the client has closed the statement since.
 func (r *requests) isOnServer(st *statement) bool {
 	return !st.hiddenFromServer && (!r.pooled() || st.inSQL || st.connection == r.pooling.connections)
 }
 
-// closeCached stages messages that close statements of the proxy.
+// closeCached adds Close messages for these statements, which the cache has dropped, to the batch.
 func (r *requests) closeCached(names []string) {
 	for _, name := range names {
 		r.stageProxyMessage(&closeEntry{object: 'S'}, name, appendClose(nil, 'S', name))
 	}
 }
 
-// upstreamStatement is the server's name of a statement of the client. A statement that was kept prepared and is gone
-// is prepared once more. cached is the cached statement, nil if it is none.
+// upstreamStatement returns the server's name of a client's statement. If the server no longer has the statement, the
+// proxy prepares it once more. cached is the statement of the cache, or nil if it is not in the cache.
 func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verdict) (upstream string,
 	cached *cachedStatement) {
 	switch {
 	case st.cached == nil && r.isOnServer(st):
 		return verdict.UpstreamName(name), nil
 	case st.cached == nil: // the statement was prepared on another connection
-	case v.HasHardenedPlan(): // the server may have kept a plan that was made without its settings
+	case v.HasHardenedPlan(): // a cached plan may have been made without the settings of a hardened plan
 	case r.ledger.isPrepared(st.cached, r.group.number):
 		return st.cached.name, st.cached
 	default:
@@ -134,7 +138,7 @@ func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verd
 		st.cached = s
 		if isNew {
 			e := &parseEntry{cached: s}
-			e.verdict = v // its rights may end before it is sent
+			e.verdict = v // refuseOutdated compares this verdict's RightsEpoch before sending
 			r.stageProxyMessage(e, s.name, appendParse(nil, s.name, v.PreparedText(), st.parameterTypes))
 		}
 		return s.name, s
@@ -143,8 +147,8 @@ func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verd
 	return rowSecurityName, nil
 }
 
-// queryProtocol tells how a Query may be sent: with parameters in place of literals where it can be a statement that is
-// kept prepared.
+// queryProtocol returns Bindable if the decider may replace literals of a Query by parameters, so that a cached
+// statement can run it.
 func (r *requests) queryProtocol() verdict.Protocol {
 	if r.group.isSingleQuery && r.group.usesCache && !r.settingsChanged && !r.planHardened && r.ledger.hasCacheRoom() {
 		return verdict.Bindable
@@ -152,7 +156,8 @@ func (r *requests) queryProtocol() verdict.Protocol {
 	return verdict.Simple
 }
 
-// cachedQuery is the messages for a Query of one SELECT by a statement that is kept prepared; nil where there is none.
+// cachedQuery returns the extended-protocol messages that run a Query of one SELECT by a cached statement, or nil if
+// the Query must be sent as it is.
 func (r *requests) cachedQuery(e *queryEntry) []byte {
 	v := e.verdict
 	if !r.group.isSingleQuery || !r.mayCache(v) || !v.IsRunnable() || v.Effects[0].WritesRows || v.Values == nil &&
@@ -177,7 +182,8 @@ func (r *requests) cachedQuery(e *queryEntry) []byte {
 	return appendSync(b)
 }
 
-// hasParameters tells whether a text may name a parameter: in a Query that is an error, in a Parse it is not.
+// hasParameters reports whether a text may contain a parameter such as $1. PostgreSQL refuses parameters in a Query,
+// but would accept them in a Parse.
 func hasParameters(text string) bool {
 	for {
 		_, afterDollar, found := strings.Cut(text, "$")
@@ -191,10 +197,11 @@ func hasParameters(text string) bool {
 	}
 }
 
-// runsCached tells whether the messages of a cached statement are sent for the Query.
+// runsCached reports whether the proxy sends the messages of a cached statement in place of the Query.
 func (e *queryEntry) runsCached() bool { return e.cached != nil && e.steps == nil && e.refusal == nil }
 
-// answerCached takes those answers to the messages of a cached Query that a Query does not have.
+// answerCached handles and hides the answers that the client does not expect to a Query, such as ParseComplete. It
+// returns false for all other answers.
 func (e *queryEntry) answerCached(a *answers, typ byte) (isExpected bool) {
 	switch typ {
 	case '1':
@@ -207,14 +214,14 @@ func (e *queryEntry) answerCached(a *answers, typ byte) (isExpected bool) {
 	return true
 }
 
-// confirmCached notes that the server has prepared a statement.
+// confirmCached notes that the server has prepared a statement of the cache.
 func (l *ledger) confirmCached(s *cachedStatement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cache.confirm(s)
 }
 
-// cachedOf is the statement of the cache that a message uses or prepares; nil: none.
+// cachedOf returns the cached statement that a message uses or prepares, or nil.
 func cachedOf(e entry) *cachedStatement {
 	switch e := e.(type) {
 	case *parseEntry:
@@ -231,8 +238,8 @@ func cachedOf(e entry) *cachedStatement {
 	return nil
 }
 
-// isCacheError tells whether a message fails only because its statement was kept prepared. The client, which has just
-// sent the text, would not have got the error.
+// isCacheError reports whether a message failed only because the proxy's cache had prepared its statement earlier.
+// Without the cache the client would not have got this error.
 func isCacheError(e entry, f *errorFields) bool {
 	if e.base().refusal != nil || cachedOf(e) == nil {
 		return false

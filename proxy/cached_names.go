@@ -6,11 +6,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A client's statement that is one of the cache is not on the server under the client's name. The messages of the protocol
-// find it all the same; for SQL that names it, it is prepared there as well, each time.
+// A client's statement that the proxy's cache has prepared is on the server under the proxy's name only. Bind and
+// Describe find it, since the proxy translates names. Before SQL such as EXECUTE that names it, the proxy prepares it
+// under the client's name as well.
 
-// statementToRename is the statement whose name a Parse gives to another one; nil: there is none. If the server does
-// not know it by that name, it is prepared under it before the Parse, which then fails where PostgreSQL says so.
+// statementToRename returns the existing statement with the name of a new Parse, or nil. PostgreSQL refuses such a
+// Parse. If the server does not have the statement under that name, the proxy prepares one there first, so that the
+// Parse fails as well.
 func (r *requests) statementToRename(name string) (*statement, error) {
 	if name == "" {
 		return nil, nil
@@ -18,8 +20,9 @@ func (r *requests) statementToRename(name string) (*statement, error) {
 	return r.statement(name)
 }
 
-// noteClose notes that a message about to be sent, of this group or a Query, takes a statement away. An empty name in
-// SQL stands for all of them.
+// noteClose notes that a message about to be sent removes the statement with this name. In SQL, such as DEALLOCATE ALL,
+// an empty name means all named statements. group is the message's group (messages up to a Sync), or noGroup for a
+// Query.
 func (r *requests) noteClose(name string, inSQL bool, group uint64) {
 	r.ledger.eachStatement(func(n string, st *statement) {
 		if n == name || inSQL && name == "" && n != "" {
@@ -28,8 +31,8 @@ func (r *requests) noteClose(name string, inSQL bool, group uint64) {
 	})
 }
 
-// eachStatement calls f for each statement that a name stands for, or will once the messages in flight are answered: they
-// may fail.
+// eachStatement calls f for each statement that exists, and for each that a Parse or PREPARE in flight will make if it
+// succeeds.
 func (l *ledger) eachStatement(f func(name string, st *statement)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +46,7 @@ func (l *ledger) eachStatement(f func(name string, st *statement)) {
 	}
 }
 
-// dropCachedName forgets a statement of this name that is one of the cache.
+// dropCachedName forgets the client's statement of this name if the server does not know it by this name.
 func (l *ledger) dropCachedName(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,14 +55,15 @@ func (l *ledger) dropCachedName(name string) {
 	}
 }
 
-// isFree tells whether there is no statement of this name, nor is one about to be.
+// isFree reports whether no statement has this name, and no message in flight makes one.
 func (l *ledger) isFree(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.statements[name] == nil && l.pendingStatements[name] == nil
 }
 
-// namedInSQL are the statements of the cache that a text names, by their names.
+// namedInSQL returns the statements that the text names (EXECUTE, DEALLOCATE and the like) and that the server does not
+// know by the client's name.
 func (r *requests) namedInSQL(v *verdict.Verdict) (namedStatements map[string]*statement, err error) {
 	for _, e := range v.Effects {
 		switch e.Kind {
@@ -84,20 +88,21 @@ func (r *requests) namedInSQL(v *verdict.Verdict) (namedStatements map[string]*s
 	return namedStatements, nil
 }
 
-// placeholderText is the text of a statement that needs to be there and is not run.
+// placeholderText is the text of a statement that must exist on the server under some name, but never runs.
 const placeholderText = "SELECT"
 
-// textForSQL is the text by which a statement is prepared for SQL that names it. Where the policy or the catalogs have
-// changed it does not run: SQL that would run it is refused.
+// textForSQL returns the text to prepare on the server for SQL that names the statement. If the policy or the catalogs
+// have changed since its verdict, this is a placeholder, and SQL that would run the statement is refused.
 func (r *requests) textForSQL(st *statement) string {
-	v := r.decider.Recheck(r.ctx, st.verdict) // the message that runs the statement records a refusal
+	v := r.decider.Recheck(r.ctx, st.verdict) // a refusal is recorded later, by the message that runs the statement
 	if !v.IsAllowed() || v.Text != st.verdict.Text || v.RightsEpoch < r.seal.RightsEpoch {
 		return placeholderText
 	}
 	return v.PreparedText()
 }
 
-// prepareNamed prepares what a text names in SQL, before a message of the extended protocol that looks for it.
+// prepareNamed prepares the cached statements that the text names in SQL, before a message of the extended protocol
+// with this text.
 func (r *requests) prepareNamed(v *verdict.Verdict) error {
 	namedStatements, err := r.namedInSQL(v)
 	for name, st := range namedStatements {
@@ -106,22 +111,23 @@ func (r *requests) prepareNamed(v *verdict.Verdict) error {
 	return err
 }
 
-// prepareNameOfClient stages messages that prepare a statement under the server's form of a client's name.
+// prepareNameOfClient adds messages to the batch that prepare a text under upstreamName, the server's form of a
+// client's name.
 func (r *requests) prepareNameOfClient(upstreamName, text string, types []byte) {
 	r.closeLater(upstreamName)
 	r.stageProxyPrepare(upstreamName, text, types)
 }
 
-// closeLater notes that the server may know a statement which is to be closed before the session takes a connection
-// again, or another does.
+// closeLater notes the server's name of a statement that the proxy closes before a session takes this pooled connection
+// next.
 func (r *requests) closeLater(upstream string) {
 	if c := r.connection; r.pooled() && !slices.Contains(c.namesToClose, upstream) {
 		c.namesToClose = append(c.namesToClose, upstream)
 	}
 }
 
-// prepareNamedFirst is prepareNamed for a Query, which the server would not answer behind an error: outside a group of
-// messages it waits for the answers.
+// prepareNamedFirst does for a Query what prepareNamed does. If no group of messages is open, it also waits for the
+// answers, since behind an error the server would skip the Query.
 func (r *requests) prepareNamedFirst(v *verdict.Verdict) error {
 	namedStatements, err := r.namedInSQL(v)
 	if len(namedStatements) == 0 || err != nil {
@@ -132,7 +138,7 @@ func (r *requests) prepareNamedFirst(v *verdict.Verdict) error {
 	}
 	r.ledger.waitReady()
 	if _, isSettled := r.ledger.certainStatus(); !isSettled {
-		return r.prepareNamed(v) // its error makes the server skip the Query, as any error in the group before it
+		return r.prepareNamed(v) // an error here makes the server skip the Query, as any error earlier in the group would
 	}
 	var entries []entry
 	var b []byte
@@ -142,7 +148,7 @@ func (r *requests) prepareNamedFirst(v *verdict.Verdict) error {
 		entries = append(entries, &closeEntry{object: 'S'}, &parseEntry{})
 		b = appendParse(appendClose(b, 'S', upstream), upstream, r.textForSQL(st), st.parameterTypes)
 	}
-	// An error comes again as the answer to the Query.
+	// An error is ignored here: the Query fails with it as well.
 	_, err = r.sendProxyMessages(entries, b)
 	return err
 }

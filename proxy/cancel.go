@@ -12,37 +12,38 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// cancelKey is the key by which a CancelRequest names a session. Agents get a key that pgconsent has made, so that they
+// cancelKey is the key by which a CancelRequest names a session. Agents get keys that the proxy has made, so that they
 // learn neither the server's process id nor a key that the server accepts.
 type cancelKey struct {
 	pid    uint32
 	secret []byte // 4 bytes, or 32 from protocol 3.2 on
 }
 
-// cancelKeys has the cancel keys of agents, and the servers to which keys of owners may belong.
+// cancelKeys has the cancel keys of agents' sessions, and the servers to which the proxy forwards all other keys, which
+// may be owners'.
 type cancelKeys struct {
 	mu      sync.Mutex
 	agents  map[uint32]cancelTarget // the sessions of agents, by the process id of their keys
 	servers map[serverAddr]ownerSessions
 }
 
-// cancelTarget is a session with the secret of its cancel key.
+// cancelTarget is an agent's session and the secret of its cancel key.
 type cancelTarget struct {
 	session *session
 	secret  []byte
 }
 
-// serverAddr identifies a server.
+// serverAddr identifies a PostgreSQL server by its address.
 type serverAddr struct{ network, address string }
 
-// ownerSessions counts the sessions of owners on a server.
+// ownerSessions counts the owners' sessions on a server.
 type ownerSessions struct {
 	upstream Upstream
 	sessions int
 }
 
-// add makes a key with a secret of this length. Its process id is above any that an operating system gives, so no
-// owner's key can equal it.
+// add makes a cancel key for s, with a secret of secretBytes bytes. The key's process id is higher than any that an
+// operating system assigns, so it cannot equal an owner's.
 func (c *cancelKeys) add(s *session, secretBytes int) cancelKey {
 	key := cancelKey{secret: make([]byte, secretBytes)}
 	_, _ = rand.Read(key.secret) // rand.Read never returns an error.
@@ -62,14 +63,14 @@ func (c *cancelKeys) add(s *session, secretBytes int) cancelKey {
 	}
 }
 
-// remove removes a key.
+// remove removes an agent's cancel key.
 func (c *cancelKeys) remove(key cancelKey) {
 	c.mu.Lock()
 	delete(c.agents, key.pid)
 	c.mu.Unlock()
 }
 
-// find returns the session of an agent with this key, or nil. How long it takes tells nothing of a secret.
+// find returns the agent's session with this cancel key, or nil. It compares secrets in constant time.
 func (c *cancelKeys) find(key cancelKey) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +81,8 @@ func (c *cancelKeys) find(key cancelKey) *session {
 	return target.session
 }
 
-// addOwner notes that keys which the proxy does not know may belong to u's server, until the returned function is
-// called.
+// addOwner counts an owner's session on u's server until remove is called. Meanwhile the proxy forwards cancel keys
+// that it does not know to that server.
 func (c *cancelKeys) addOwner(u Upstream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,9 +115,9 @@ func (c *cancelKeys) ownerServers() []Upstream {
 	return out
 }
 
-// serveCancel reads the rest of a CancelRequest of n bytes and forwards it. If it names an agent's session, the
-// server's own key replaces the client's; otherwise it is forwarded unchanged. As in PostgreSQL there is no answer. The
-// client's socket is closed after the server has closed its own, since clients wait for that.
+// serveCancel reads the last n bytes of a CancelRequest and forwards the request. For an agent's session the proxy
+// sends the server's own key; other keys go unchanged to the servers of owners. As in PostgreSQL the client gets no
+// answer. The proxy closes the client's socket after the server has closed its own, since clients wait for that.
 func (c *conn) serveCancel(n int) error {
 	if n < 8 || n > maxCancelBytes-8 {
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid length of cancel request")
@@ -141,7 +142,8 @@ func (c *conn) serveCancel(n int) error {
 	return errPeerGone
 }
 
-// cancel sends a CancelRequest with this process id and key, and waits until the server has closed the connection.
+// cancel sends the server a CancelRequest with this body (process id and key), and waits until the server has closed
+// the connection.
 func (u Upstream) cancel(body []byte) error {
 	ctx, done := context.WithTimeout(context.Background(), 5*time.Second)
 	defer done()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// verifyCertificate reports whether the client has shown a certificate that lets the agent in. The session lives no
-// longer than the certificate.
+// verifyCertificate reports whether the client's TLS certificate is valid and judge accepts it for the agent. The
+// session ends when the certificate expires.
 func (c *conn) verifyCertificate(user string, judge func(*x509.Certificate) error) bool {
 	leaf, expiry, err := c.clientCertificate()
 	if err == nil {
@@ -22,8 +22,8 @@ func (c *conn) verifyCertificate(user string, judge func(*x509.Certificate) erro
 	return true
 }
 
-// clientCertificate returns the certificate that the client has shown, and when it is no longer valid. That time is the
-// earliest expiry in the chain up to the authority.
+// clientCertificate returns the client's certificate and the time from which it is no longer valid. That is the
+// earliest expiry in the chain up to the authority; of several chains, the one valid for longest counts.
 func (c *conn) clientCertificate() (leaf *x509.Certificate, until time.Time, err error) {
 	tlsConn, ok := c.client.(*tls.Conn)
 	if !ok {

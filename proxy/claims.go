@@ -7,22 +7,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// claims follows the settings that a policy maps to attributes, as PostgreSQL treats them. A SET ends with the
-// transaction or the savepoint that is undone, a SET LOCAL with the transaction in any case. Enforcement needs their
-// values before a statement is sent, when the database cannot be asked for the values that will apply to it.
+// claims tracks the values of the settings that a policy maps to attributes of the session. It follows PostgreSQL's
+// rules: a rollback, also to a savepoint, undoes SET, and every end of the transaction undoes SET LOCAL. Enforcement
+// needs the values before a statement is sent, when the proxy cannot yet ask the database for them.
 //
-// Maps are replaced, never changed: one that was handed out stays as it is.
+// A map is never modified but replaced by a new one, so callers may keep the maps that they got.
 type claims struct {
 	initial    map[string]string // the claims of the startup message
 	committed  map[string]string
 	current    map[string]string
 	onCommit   map[string]string // claims that apply once the transaction commits
 	savepoints []savedClaims     // the claims at each savepoint, oldest first
-	pending    bool              // a setting was changed in the transaction that is in progress
-	failed     bool              // an error has occurred in the transaction
-	unknown    bool              // a savepoint was undone that the proxy does not know
-	// A transaction has ended since the last ReadyForQuery: a setting that is changed since then is part of one that ends
-	// by itself.
+	pending    bool              // the current transaction has changed a claim
+	failed     bool              // the current transaction has failed
+	unknown    bool              // the client has released or rolled back to a savepoint that the proxy does not know
+	// A transaction has ended since the last ReadyForQuery. A setting that a later message changes belongs to an implicit
+	// transaction.
 	ended bool
 }
 
@@ -31,7 +31,7 @@ type savedClaims struct {
 	current, onCommit map[string]string
 }
 
-// begin notes the claims of the startup message.
+// begin sets the claims to the settings of the startup message.
 func (c *claims) begin(settings map[string]string) {
 	c.initial, c.committed, c.current, c.onCommit = settings, settings, settings, settings
 }
@@ -59,12 +59,12 @@ func (c *claims) setValue(name string, claim *verdict.Claim) {
 	c.pending = true
 }
 
-// reset applies RESET ALL and DISCARD ALL.
+// reset applies the effect of RESET ALL and DISCARD ALL on the claims.
 func (c *claims) reset() {
 	c.current, c.onCommit, c.pending, c.unknown = c.initial, c.initial, true, false
 }
 
-// endTx applies the end of a transaction.
+// endTx applies a COMMIT, or a ROLLBACK if undone is true. A COMMIT after an error also rolls back.
 func (c *claims) endTx(undone bool) {
 	if !undone && !c.failed {
 		c.committed = c.onCommit
@@ -72,12 +72,13 @@ func (c *claims) endTx(undone bool) {
 	c.current, c.onCommit, c.savepoints, c.pending, c.failed = c.committed, c.committed, nil, false, false
 }
 
-// savepoint applies SAVEPOINT.
+// savepoint remembers the claims at a SAVEPOINT.
 func (c *claims) savepoint(name string) {
 	c.savepoints = append(c.savepoints, savedClaims{name, c.current, c.onCommit})
 }
 
-// findSavepoint returns the place of the newest savepoint with this name.
+// findSavepoint returns the index of the newest savepoint with this name. If there is none, the claims are unknown from
+// then on.
 func (c *claims) findSavepoint(name string) (int, bool) {
 	for i := len(c.savepoints) - 1; i >= 0; i-- {
 		if c.savepoints[i].name == name {
@@ -88,14 +89,14 @@ func (c *claims) findSavepoint(name string) (int, bool) {
 	return 0, false
 }
 
-// release applies RELEASE SAVEPOINT.
+// release forgets a savepoint and those after it, as RELEASE SAVEPOINT does.
 func (c *claims) release(savepoint string) {
 	if i, ok := c.findSavepoint(savepoint); ok {
 		c.savepoints = c.savepoints[:i]
 	}
 }
 
-// rollbackTo applies ROLLBACK TO SAVEPOINT.
+// rollbackTo restores the claims that were noted at a savepoint, as ROLLBACK TO SAVEPOINT does.
 func (c *claims) rollbackTo(savepoint string) {
 	c.failed = false
 	if i, ok := c.findSavepoint(savepoint); ok {
@@ -104,7 +105,7 @@ func (c *claims) rollbackTo(savepoint string) {
 	}
 }
 
-// apply takes the effect of a statement that has completed.
+// apply applies the effect on claims of a statement that has completed.
 func (c *claims) apply(e verdict.Effect) {
 	switch e.Kind {
 	case verdict.EffectSet, verdict.EffectNone:
@@ -113,7 +114,7 @@ func (c *claims) apply(e verdict.Effect) {
 		}
 	case verdict.EffectResetAll:
 		c.reset()
-	// PostgreSQL commits DISCARD ALL as it completes: no error behind it in a pipeline undoes it.
+	// PostgreSQL commits DISCARD ALL at once, so no later error in a pipeline undoes it.
 	case verdict.EffectDiscard:
 		c.reset()
 		c.endTx(false)
@@ -130,14 +131,15 @@ func (c *claims) apply(e verdict.Effect) {
 	}
 }
 
-// mayChange reports whether e, which is not answered yet, may change claims.
+// mayChange reports whether e, which the server has not answered yet, may change the claims. inTx says that an explicit
+// transaction block is open.
 func (c *claims) mayChange(e entry, inTx bool) bool {
 	if e == nil {
 		return false
 	}
 	if c.pending && !inTx && e.endsWithReady() {
-		// The entry ends the transaction in which the claims were set, and undoes them if it fails, as a refused message
-		// does.
+		// The entry ends the implicit transaction in which the claims were set. If the entry fails or is refused, the claims
+		// are undone.
 		return true
 	}
 	x := e.asExecution()
@@ -161,8 +163,8 @@ func (c *claims) mayChange(e entry, inTx bool) bool {
 	return false
 }
 
-// claimsAfterAll returns the claims after everything that is sent or staged has run; false if the claims are not
-// certain yet.
+// claimsAfterAll returns the claims after all messages in flight and the staged ones have run. It returns false if the
+// outcome of these messages decides the claims.
 func (l *ledger) claimsAfterAll(staged []item) (verdict.Claims, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,8 +179,8 @@ func (l *ledger) claimsAfterAll(staged []item) (verdict.Claims, bool) {
 	return verdict.Claims{Expected: l.claims.valuesAfter(entries, inTx)}, false
 }
 
-// valuesAfter returns the claims after these entries, if none fails; nil if they are not certain even then. An entry
-// that fails takes with it what the client sends in the same group, and not what it sends behind that.
+// valuesAfter returns the claims after these entries, provided that none fails, or nil if they are uncertain even then.
+// If an entry fails, the server skips the rest of its group (messages up to a Sync) but runs later groups.
 func (c claims) valuesAfter(entries []entry, inTx bool) map[string]string {
 	for _, e := range entries {
 		if c.pending && e != nil && e.endsWithReady() || c.mayChange(e, inTx) && e.endsWithReady() {
@@ -197,9 +199,10 @@ func (c claims) valuesAfter(entries []entry, inTx bool) map[string]string {
 	return c.current
 }
 
-// claims returns the claims of the session, for enforcement. If an answer of the server decides the claims,
-// claims waits for it. In the middle of a group of messages the claims are not known, since the server may answer as
-// late as it likes. For a statement that a text runs by name they are not known if the text changes claims before it.
+// claims returns the session's claims, for enforcement. If an answer of the server decides the claims, claims waits for
+// it. In the middle of a group of messages it cannot wait, since the server need not answer before a Sync; the claims
+// are then unknown. They are also unknown for a statement that a text runs by name after the text may have changed
+// claims.
 func (r *requests) claims() verdict.Claims {
 	if r.claimsUnknown {
 		return verdict.Claims{}
@@ -209,7 +212,7 @@ func (r *requests) claims() verdict.Claims {
 		return c
 	}
 	if err := r.flush(); err != nil {
-		return verdict.Claims{} // The next flush returns the error as well.
+		return verdict.Claims{} // The session's next flush reports the same error.
 	}
 	r.ledger.waitOutsideTx()
 	c, _ = r.ledger.claimsAfterAll(nil)

@@ -24,7 +24,7 @@ func (e *closeEntry) handleAnswer(a *answers, typ byte, _ int) (isExpected bool,
 	return true, nil
 }
 
-// closeNamed stages a Close message.
+// closeNamed adds a Close message of the client to the batch.
 func (r *requests) closeNamed(body []byte) {
 	object, name, ok := decodeNamed(body)
 	if !ok {

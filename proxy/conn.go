@@ -19,38 +19,38 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// errPeerGone means that the client or the server has closed the connection: no error is sent to it, and none is
-// logged.
+// errPeerGone means that the client or the server has closed the connection. The proxy then sends the client no error
+// and logs none.
 var errPeerGone = errors.New("peer is gone")
 
-// conn is one client's connection through all its phases.
+// conn is a client's connection, from accept to close.
 type conn struct {
 	server *Server
 	id     string
 	log    *slog.Logger
-	ctx    context.Context // ends with the connection
+	ctx    context.Context // canceled when the connection ends
 	cancel context.CancelFunc
 
-	loggingIn bool // guarded by the server's lock
+	loggingIn bool // the connection counts in Server.logins; guarded by the server's lock
 
-	login  atomic.Pointer[login] // who the client is, once it is logged in
+	login  atomic.Pointer[login] // who the client is; nil until the client is logged in
 	paused atomic.Bool           // an agent's statement waits until its database is no longer paused
 
 	token         TokenGrant // attributes of the agent's token or certificate, if the agent logged in with one
 	byCertificate bool       // the agent logged in with its certificate
-	// caller for whom the connection was dialed within the process; nil: the client came over a socket
+	// the caller of [Server.Dial], which made the connection; nil: the client connected to a listener
 	identity *Identity
-	client   net.Conn        // plain connection, or TLS once that is negotiated
-	source   net.Addr        // the client's address by the header of a load balancer; nil: that of the socket
-	binding  *channelBinding // set with TLS
+	client   net.Conn        // the plain connection, or the TLS connection once negotiated
+	source   net.Addr        // the client's address in the PROXY header; nil: use the socket's
+	binding  *channelBinding // data for SCRAM channel binding; nil without TLS
 
 	mu               sync.Mutex
 	upstream         net.Conn
-	session          *session // set once the agent is logged in
+	session          *session // set when an agent's session is opened
 	ended            bool
 	reason           *sqlstate.Error // the error that the client gets at the end
-	cancelsStatement bool            // the statement that the server still runs is to be cancelled
-	// the client has received only a part of a message, or writing failed: no error can be sent to it
+	cancelsStatement bool            // the statement that the server runs must be canceled
+	// no error can be sent to the client: it has received only part of a message, or a write has failed
 	isBroken bool
 }
 
@@ -63,7 +63,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 	return c
 }
 
-// serve runs the connection in its own goroutine until both sides are closed.
+// serve handles the connection until both sides are closed. It runs in a goroutine of its own.
 func (c *conn) serve() {
 	defer c.server.remove(c)
 	defer c.close()
@@ -72,7 +72,7 @@ func (c *conn) serve() {
 	c.conclude(c.run())
 }
 
-// rejectLogin tells a client that too many clients are logging in.
+// rejectLogin closes a new connection with the error that too many clients are logging in.
 func (c *conn) rejectLogin() {
 	defer c.server.remove(c)
 	defer c.close()
@@ -80,8 +80,8 @@ func (c *conn) rejectLogin() {
 		WithHint("Try again in a moment."))
 }
 
-// recoverPanic ends one connection instead of the process. The value of a panic may quote data: only its type and the
-// stack are logged. It must be deferred directly.
+// recoverPanic makes a panic end this connection instead of the process. It logs only the type of the panic's value and
+// the stack, since the value may quote data. It must be deferred directly.
 func (c *conn) recoverPanic() {
 	if r := recover(); r != nil {
 		c.log.Error("panic in a session", "kind", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
@@ -89,7 +89,7 @@ func (c *conn) recoverPanic() {
 	}
 }
 
-// run goes through the phases of the connection. An error of type *sqlstate.Error is told to the client.
+// run reads the startup message and serves the client by its route. The client gets errors of type *sqlstate.Error.
 func (c *conn) run() error {
 	st, err := c.admit()
 	if err != nil || st == nil {
@@ -117,7 +117,7 @@ func (c *conn) run() error {
 	}
 }
 
-// conclude ends the connection with an error as the reason.
+// conclude ends the connection after err, and decides which error the client gets.
 func (c *conn) conclude(err error) {
 	var told *sqlstate.Error
 	switch {
@@ -133,8 +133,8 @@ func (c *conn) conclude(err error) {
 	}
 }
 
-// end makes every goroutine of the connection return; only the first call counts. [conn.close] tells the client the
-// reason, when no other goroutine writes any more.
+// end makes every goroutine of the connection return; only the first call has an effect. Once no other goroutine writes
+// to the client, [conn.close] sends it the reason.
 func (c *conn) end(reason *sqlstate.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +155,7 @@ func (c *conn) end(reason *sqlstate.Error) {
 	}
 }
 
-// close tells the client the reason for the end and closes both sockets.
+// close sends the client the reason for the end, if there is one, and closes both sockets.
 func (c *conn) close() {
 	c.end(nil)
 	c.mu.Lock()
@@ -178,8 +178,8 @@ func (c *conn) close() {
 	c.client.Close()
 }
 
-// linger lets the client read the last message: closing a socket with unread input would reset the connection, and the
-// message would be lost.
+// linger reads the client's remaining input for a moment. Closing a socket with unread input resets the connection, and
+// the client could lose the last message.
 func linger(nc net.Conn) {
 	if w, ok := nc.(interface{ CloseWrite() error }); ok {
 		_ = w.CloseWrite()
@@ -193,7 +193,8 @@ func linger(nc net.Conn) {
 	}
 }
 
-// setDeadline sets a deadline for the login, unless the connection has ended: end sets its own.
+// setDeadline sets the deadline of the client's connection, unless the connection has ended, for which end sets its
+// own.
 func (c *conn) setDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,7 +203,8 @@ func (c *conn) setDeadline(t time.Time) {
 	}
 }
 
-// setReadDeadline sets a deadline for reads from the client, unless the connection has ended: end sets its own.
+// setReadDeadline sets the deadline for reads from the client, unless the connection has ended, for which end sets its
+// own.
 func (c *conn) setReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +213,7 @@ func (c *conn) setReadDeadline(t time.Time) {
 	}
 }
 
-// setUpstream makes the upstream connection known to end and close.
+// setUpstream stores the connection to the server, so that end and close can end it.
 func (c *conn) setUpstream(nc net.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +224,7 @@ func (c *conn) setUpstream(nc net.Conn) error {
 	return nil
 }
 
-// setClient replaces the client's connection by TLS over it.
+// setClient replaces the client's connection by the TLS connection over it.
 func (c *conn) setClient(nc net.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,7 +235,8 @@ func (c *conn) setClient(nc net.Conn) error {
 	return nil
 }
 
-// setBroken notes whether the client has received only a part of a message, so that no error can be sent to it now.
+// setBroken notes whether the client has received only part of a message, so that the proxy cannot send it an error
+// now.
 func (c *conn) setBroken(isSet bool) {
 	c.mu.Lock()
 	c.isBroken = isSet
@@ -249,12 +252,12 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// isLoopback reports whether the client is on this machine, and so is the load balancer, if there is one.
+// isLoopback reports whether the client, and the load balancer if there is one, are on this machine.
 func (c *conn) isLoopback() bool {
 	return isLocal(c.client.RemoteAddr()) && (c.source == nil || isLocal(c.source))
 }
 
-// isLocal reports whether an address is one of this machine's alone.
+// isLocal reports whether an address is a loopback address or a Unix socket.
 func isLocal(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.UnixAddr:

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// connector gets connections to the server for one session: one of its own, or those of a pool.
+// connector gets connections to the server for one session. The session has a connection of its own, or shares those of
+// a pool.
 type connector struct {
 	server          *Server
 	upstream        Upstream
@@ -28,8 +29,8 @@ func newConnector(s *Server, key agentKey, route Route, settings map[string]stri
 	return l
 }
 
-// startupKey writes the settings that a connection begins with: RESET returns to them, so sessions that begin with
-// others cannot share it.
+// startupKey encodes the settings that a connection begins with. RESET returns to these settings, so only sessions with
+// equal startup settings can share a connection.
 func startupKey(settings, pinned map[string]string) string {
 	merged := maps.Clone(settings)
 	if merged == nil {
@@ -43,7 +44,7 @@ func startupKey(settings, pinned map[string]string) string {
 	return b.String()
 }
 
-// take returns a connection that is logged in. In a pool it waits for one.
+// take returns a logged-in connection to the server. With a pool it waits until the pool has one.
 func (l *connector) take(ctx context.Context) (*serverConn, error) {
 	if l.pool != nil {
 		return l.pool.take(ctx, l)
@@ -65,7 +66,7 @@ func (l *connector) dial(ctx context.Context) (*serverConn, error) {
 	return l.upstream.dial(ctx, l.database, l.settings, l.pool != nil)
 }
 
-// forbidRetry closes a connection.
+// giveUp closes a connection that take returned, and frees its place.
 func (l *connector) giveUp(c *serverConn) {
 	if l.pool != nil {
 		l.pool.remove(c)
@@ -75,7 +76,7 @@ func (l *connector) giveUp(c *serverConn) {
 	l.server.slots.releaseConnection()
 }
 
-// maxConnections is how many connections to the server all agents together may have; 0: any number.
+// maxConnections returns how many connections to the server all agents together may have; 0: any number.
 func (s *Server) maxConnections() int {
 	if s.config.MaxSessions == nil {
 		return 0

@@ -9,28 +9,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// While a COPY FROM STDIN runs, the client's rows go to the server as they arrive, in pieces of what has arrived. The
-// goroutine that handles the client's messages waits for the server each time: until the server asks for rows. For a
-// Query it waits until the server has answered. So each message is taken as the server takes it. CopyData and the end
-// of the rows belong to the COPY while it runs, and are ignored when none runs. Flush and Sync are ignored while it
-// runs.
+// While a COPY FROM STDIN runs, the proxy sends the client's rows to the server as they arrive. The goroutine that
+// handles the client's messages first waits until the server asks for rows. For a Query it also waits until the server
+// has answered. So the proxy interprets each message as the server does: CopyData, CopyDone and CopyFail belong to a
+// running COPY and are ignored otherwise. Flush and Sync are ignored while a COPY runs.
 
 // maxCopyData is the length of the longest CopyData message, as in PostgreSQL.
 const maxCopyData = 1<<30 - 2
 
-// hasCopyIn reports whether an execution asks the client for rows.
+// hasCopyIn reports whether the statements of v include a COPY FROM STDIN.
 func hasCopyIn(v *verdict.Verdict) bool {
 	return slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool { return e.Kind == verdict.EffectCopyIn })
 }
 
-// startCopy sends the COPY FROM STDIN that is staged and relays the client's rows to the server.
+// startCopy sends the batch, which ends with a COPY FROM STDIN, and relays the client's rows to the server.
 func (r *requests) startCopy(in *input) error {
 	e := r.copyEntry
 	r.copyEntry = nil
 	if err := r.flush(); err != nil {
 		return err
 	}
-	r.snapshots.inputPart++ // The copy reads a part of the input, too.
+	r.snapshots.inputPart++ // Rows are read from the client, so a new part of its input begins.
 	_, isExecute := e.(*executeEntry)
 	for r.ledger.waitForCopy(e) {
 		rows := copyRelay{requests: r, input: in, execution: e.asExecution(), extended: isExecute}
@@ -38,7 +37,7 @@ func (r *requests) startCopy(in *input) error {
 			return err
 		}
 		if isExecute {
-			break // The server keeps the answer back until a Sync comes.
+			break // The server may not send CommandComplete before a Sync.
 		}
 	}
 	return nil
@@ -51,11 +50,11 @@ type copyRelay struct {
 	execution *execution
 	extended  bool // the COPY runs by an Execute, and not by a Query
 
-	hasRelayedRows bool // a row has been relayed
-	syncCount      int  // number of Syncs that came behind the rows
+	hasRelayedRows bool // at least one row has been relayed
+	syncCount      int  // how many Syncs the client sent during the COPY, after a row
 }
 
-// relay relays the rows to the server, until the rows end or the server has given up.
+// relay relays the rows to the server, until the client ends them or the server has ended the COPY.
 func (c *copyRelay) relay() error {
 	for {
 		finished, err := c.relayArrived()
@@ -63,14 +62,15 @@ func (c *copyRelay) relay() error {
 			return err
 		}
 		if err := c.input.fill(); err == io.EOF {
-			return errPeerGone // The server must not take the rows so far for all rows.
+			return errPeerGone // No CopyDone was sent, so the COPY must not succeed.
 		} else if err != nil {
 			return err
 		}
 	}
 }
 
-// relayArrived relays to the server the rows that have arrived.
+// relayArrived relays the rows that have arrived from the client, and handles other messages. finished says that the
+// COPY is over.
 func (c *copyRelay) relayArrived() (finished bool, err error) {
 	for {
 		if c.input.bytesToRelay == 0 && !c.ledger.isCopying(c.execution) {
@@ -101,7 +101,7 @@ func (c *copyRelay) relayArrived() (finished bool, err error) {
 	}
 }
 
-// message handles a message that is no CopyData. It reports whether the message ends the rows.
+// message handles a message other than CopyData during a COPY. finished says that the message ends the rows.
 func (c *copyRelay) message(typ byte, body []byte) (finished bool, err error) {
 	switch typ {
 	case 'c':
@@ -125,8 +125,8 @@ func (c *copyRelay) message(typ byte, body []byte) (finished bool, err error) {
 	return false, nil
 }
 
-// answerSyncs stages the Syncs that the client has sent after rows, so that they are answered. They arrived after the
-// server had failed, or would make it fail.
+// answerSyncs adds the Syncs that the client has sent during the COPY to the batch, so that the server answers each of
+// them.
 func (c *copyRelay) answerSyncs() error {
 	for range c.syncCount {
 		if _, err := c.handle('S', nil); err != nil {
@@ -136,7 +136,7 @@ func (c *copyRelay) answerSyncs() error {
 	return nil
 }
 
-// endRows tells the server that the rows have ended, unless it has given up.
+// endRows sends the server CopyDone or CopyFail, unless the server has ended the COPY already.
 func (c *copyRelay) endRows(message []byte) error {
 	if !c.ledger.endCopy(c.execution) {
 		return nil
@@ -147,11 +147,11 @@ func (c *copyRelay) endRows(message []byte) error {
 	return nil
 }
 
-// rows returns the CopyData that has arrived, headers and all, and counts the messages that begin in it. If a message
-// has arrived in part, it returns that part.
+// rows returns the bytes of the CopyData messages that have arrived, with their headers, and how many messages begin in
+// them. Of a message that has arrived in part, it returns that part.
 func (in *input) rows() (raw []byte, n int, err error) {
 	b := in.bytes()
-	in.dropArrived() // The message came when no COPY ran.
+	in.dropArrived() // Drop the rest of a message that came before the COPY.
 	start := in.unreadStart
 	for in.bytesToDrop == 0 {
 		if in.bytesToRelay > 0 {
@@ -176,7 +176,7 @@ func (in *input) rows() (raw []byte, n int, err error) {
 	return b[start:in.unreadStart], n, nil
 }
 
-// waitForCopy waits until the server asks for the rows of a COPY of e, or e is over. It reports whether the server
+// waitForCopy waits until the server asks for the rows of a COPY of e, or has answered e. It returns true if the server
 // asks.
 func (l *ledger) waitForCopy(e entry) (copying bool) {
 	x := e.asExecution()
@@ -188,14 +188,14 @@ func (l *ledger) waitForCopy(e entry) (copying bool) {
 	return !l.closed && x.copying
 }
 
-// isCopying reports whether the server still reads rows.
+// isCopying reports whether the server still reads rows for x.
 func (l *ledger) isCopying(x *execution) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return x.copying && !l.closed
 }
 
-// countCopied counts rows that are relayed to the server, if it still reads them.
+// countCopied adds rows and bytes that are relayed to the server to the counts of x, while the COPY runs.
 func (l *ledger) countCopied(x *execution, rows, bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,8 +205,8 @@ func (l *ledger) countCopied(x *execution, rows, bytes int) {
 	}
 }
 
-// endCopy notes that the client has no more rows for this COPY, and reports whether the server was still taking them.
-// The server may then ask for the rows of the next COPY of the text.
+// endCopy notes that the client has no more rows for this COPY, and reports whether the server was still reading them.
+// The server may next ask for the rows of another COPY in the same text.
 func (l *ledger) endCopy(x *execution) (copying bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,8 +214,8 @@ func (l *ledger) endCopy(x *execution) (copying bool) {
 	return copying
 }
 
-// noteCopyRequested notes that the server asks for the rows of x. It tells whether x is a COPY FROM STDIN, for which
-// the server may ask.
+// noteCopyRequested notes that the server asks for rows for x. It returns false if the current statement of x is no
+// COPY FROM STDIN.
 func (l *ledger) noteCopyRequested(x *execution) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

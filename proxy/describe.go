@@ -5,15 +5,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// describeEntry is the entry of a Describe message. Its refused form leaves statements and portals as they are, so it
-// stands for any message that is refused before its kind matters.
+// describeEntry is the entry of a Describe message. It also stands for other messages that are refused early, since a
+// failing Describe leaves statements and portals as they are.
 type describeEntry struct {
 	entryBase
 
 	object     byte // 'S' for a statement, 'P' for a portal
 	parameters bool // ParameterDescription has come
 
-	cached *cachedStatement // the statement is one that the proxy keeps prepared; nil: it is not
+	cached *cachedStatement // the statement in the proxy's cache that Describe names; nil: it is not cached
 }
 
 func (e *describeEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
@@ -34,7 +34,7 @@ func (e *describeEntry) handleAnswer(a *answers, typ byte, _ int) (isExpected bo
 	return false, nil
 }
 
-// describe stages a Describe message.
+// describe decides on a Describe message and adds it to the batch.
 func (r *requests) describe(body []byte) error {
 	object, name, ok := decodeNamed(body)
 	if !ok {
@@ -76,8 +76,8 @@ func (r *requests) describe(body []byte) error {
 	return nil
 }
 
-// described is the verdict on what a Describe asks about, nil if there is nothing of that name. The second result is
-// the statement, if it asks about one.
+// described returns the verdict on the statement or portal that a Describe names, or nil if there is none. The second
+// result is the statement, or nil for a portal.
 func (r *requests) described(object byte, name string) (*verdict.Verdict, *statement, error) {
 	if object == 'S' {
 		st, err := r.statement(name)

@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A RowDescription names the relation and the column that each column of a result comes from. Statements often read a
-// view of pgconsent in the place of a table: the decider says which relation the client is told of. The rest of the
-// message stays as it is.
+// A RowDescription names the table and column that each column of a result comes from. Rewritten statements often read
+// a view of pgconsent in place of a table. The proxy then reports the table, which the decider names; the rest of the
+// message stays unchanged.
 
 const (
 	descriptionHeader = 7 // length of a RowDescription before the first column: type, length, number of columns
@@ -23,7 +23,8 @@ const (
 
 var errDescription = errors.New("invalid RowDescription")
 
-// column handles the next column of a RowDescription. It returns needsMore if the column has not arrived whole.
+// column rewrites the origin of the next column of a RowDescription. It returns needsMore if the column has not
+// completely arrived.
 func (a *answers) column() (needsMore bool, _ *sqlstate.Error) {
 	available := (*a.buf)[a.unreadStart:min(a.unreadEnd, a.unreadStart+a.tail.remaining)]
 	end := bytes.IndexByte(available, 0)

@@ -11,23 +11,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Identity is the caller for whom [Server.Dial] makes a connection. The code that dials has verified it.
+// Identity is the agent for which [Server.Dial] makes a connection. The code that calls Dial must have authenticated
+// it.
 type Identity struct {
-	Agent, Database string // agent and database as in the startup message, which must name the same
-	Remote          string // the name of the caller for the audit, in the place of an address
+	Agent, Database string // the startup message must name the same agent and database
+	Remote          string // the caller's name, which the audit records in place of an address
 
 	Claims map[string]string // attributes that a verified token gives; nil: none
 	Until  time.Time         // when the token expires; zero: never
-	Lists  bool              // columns that the policy shows by key only are hidden altogether
+	Lists  bool              // hide columns that the policy shows only in reads by key
 }
 
-// Dial makes a connection within the process that is treated as the connection of an authenticated agent. Its
-// statements are enforced, recorded and limited, and its session is drained and ended, as with any agent. Only a
-// password is not requested. The caller speaks the protocol over it as a client does over a socket, and sends its
-// startup message first, without TLS.
+// Dial returns a connection to the server s within the process, already authenticated as the agent of id. It is
+// enforced, recorded, limited and shut down as any agent's connection; only no password is requested. The caller uses
+// it as a client uses a socket: it sends a startup message first, without TLS.
 //
-// An agent that could not log in is told so in a message of the protocol (28000). The error is not nil where the server
-// takes no connections.
+// If the agent may not log in, the caller reads an ErrorResponse (28000) from the connection. Dial itself fails if the
+// server is shutting down.
 func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	return clientEnd, nil
 }
 
-// connectedPair makes the two ends of one connection. It is a socket of the operating system, which buffers, has
-// deadlines and can be closed in one direction, as a client's socket.
+// connectedPair returns the two ends of a Unix socket pair. Like a client's socket, and unlike net.Pipe, it buffers and
+// can be closed in one direction.
 func connectedPair() (clientEnd, serverEnd net.Conn, err error) {
 	fds, err := socketpair()
 	if err != nil {
@@ -73,7 +73,8 @@ func connectedPair() (clientEnd, serverEnd net.Conn, err error) {
 	return pair[0], pair[1], nil
 }
 
-// socketpair makes the descriptors so that a program which is started meanwhile does not inherit them.
+// socketpair makes two connected sockets. It holds syscall.ForkLock, so that a process started meanwhile does not
+// inherit them.
 func socketpair() ([2]int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -85,7 +86,7 @@ func socketpair() ([2]int, error) {
 	return fds, err
 }
 
-// routeIdentity returns the route of a connection that [Server.Dial] made: an agent's route, or an error.
+// routeIdentity returns the agent's route for a connection that [Server.Dial] made, or an error if the agent has none.
 func (c *conn) routeIdentity(st *startup) (Route, error) {
 	if st.user != c.identity.Agent || st.database != c.identity.Database {
 		return Route{}, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
@@ -100,7 +101,8 @@ func (c *conn) routeIdentity(st *startup) (Route, error) {
 	return route, nil
 }
 
-// remote returns the client's address, which a load balancer may have told, or the name of the caller who dialed.
+// remote returns the client's address, from the PROXY header if there was one, or the name of the caller of
+// [Server.Dial].
 func (c *conn) remote() string {
 	if c.identity != nil {
 		return c.identity.Remote

@@ -1,17 +1,16 @@
 // Package proxy speaks the PostgreSQL protocol between clients and one upstream cluster.
 //
-// What it guarantees for an agent: no statement text is sent upstream that the session's [verdict.Decider] has not
-// allowed. Neither is one sent, nor an answer to it relayed, before the decision is recorded. The agent is
-// authenticated here and reaches the server only under the agent role, in a session whose seal is set and renewed. An
-// error or a notice of the server is relayed only in the fields and SQLSTATEs that cannot tell about hidden rows. A
-// message that is not understood ends the session. A refusal leaves the session in the state in which PostgreSQL leaves
-// it after a statement that fails.
+// For an agent, the proxy sends the server no statement that the session's [verdict.Decider] has not allowed, and none
+// before the decision is recorded. The proxy authenticates the agent. The agent reaches the server only under the agent
+// role, in a session whose signed identity (the seal) the proxy sets and renews. Of the server's errors and notices,
+// the proxy relays only fields that cannot tell about hidden rows. A message that the proxy does not understand ends
+// the session. A refused statement leaves the session as PostgreSQL leaves it after a statement that fails.
 //
-// What it guarantees for an owner: after the startup message the bytes are the same in both directions and are never
-// parsed.
+// For an owner, the proxy relays all bytes after the startup message unchanged in both directions, and parses none of
+// them.
 //
-// It knows no SQL: texts are opaque here. Package enforce decides, rewrites and records, behind the small interfaces of
-// package verdict.
+// Package proxy does not parse SQL. Package enforce decides on statements, rewrites and records them, behind the
+// interfaces of package verdict.
 //
 // The phases of a connection, and their files:
 //

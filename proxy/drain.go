@@ -7,8 +7,8 @@ func shutdownError() *sqlstate.Error {
 		WithHint("pgconsent is shutting down; connect again.")
 }
 
-// drain ends an agent's session as soon as it is idle. Owners go on until abort. A client that is logging in is answered
-// once: see [session.converse].
+// drain makes an agent's session end as soon as it is idle. Owners' connections go on until abort. A client that is
+// logging in still gets one answer: see [session.converse].
 func (c *conn) drain() {
 	c.mu.Lock()
 	session := c.session
@@ -18,12 +18,12 @@ func (c *conn) drain() {
 	}
 }
 
-// abort ends the connection now.
+// abort ends the connection at once, since the proxy shuts down.
 func (c *conn) abort() {
 	c.stop(shutdownError())
 }
 
-// stop ends the connection now, and cancels the statement that the server runs for it.
+// stop ends the connection at once, and cancels the statement that the server runs for it.
 func (c *conn) stop(reason *sqlstate.Error) {
 	c.mu.Lock()
 	if !c.ended {

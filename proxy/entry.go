@@ -8,35 +8,35 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// entry is one message for the server. It is in the batch at first, and in the ledger from when it is sent until the
-// server has answered it. Each kind of message has a type of its own: [queryEntry], [parseEntry], [bindEntry],
-// [describeEntry], [closeEntry], [executeEntry] and [syncEntry].
+// entry is a message for the server. It is first in the batch, and from sending until the server has answered it in the
+// ledger. Each kind of message has its own type: [queryEntry], [parseEntry], [bindEntry], [describeEntry],
+// [closeEntry], [executeEntry], [syncEntry] and [settingsEntry].
 type entry interface {
 	base() *entryBase
 
-	// execution returns what a Query and an Execute have in common, and nil for all other messages.
+	// asExecution returns the part that a Query and an Execute have in common, and nil for all other messages.
 	asExecution() *execution
 
-	// beginsTransaction reports whether the server begins a transaction with the message if none is open.
+	// beginsTransaction reports whether the message makes the server begin a transaction if none is open.
 	beginsTransaction() bool
 
-	// endsWithReady reports whether ReadyForQuery ends the answers to the message, as with a Query and a Sync.
+	// endsWithReady reports whether ReadyForQuery ends the answers to the message. It does for a Query and a Sync.
 	endsWithReady() bool
 
-	// appendRefused appends the refused form of the message, see [refusal].
+	// appendRefused appends the message that is sent in place of a refused one, and fails on the server: see [refusal].
 	appendRefused(dst []byte) []byte
 
-	// handleAnswer handles one message of the server, by its type and the length of its body. It returns false where
-	// PostgreSQL has no such answer to a message of this kind.
+	// handleAnswer handles a message of the server that answers this entry; length is that of its body. It returns false
+	// if PostgreSQL never answers this kind of message so.
 	handleAnswer(a *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error)
 }
 
-// entryBase is what all kinds of messages have in common.
+// entryBase has the fields that all kinds of entries have in common.
 type entryBase struct {
-	fromProxy    bool     // the message is the proxy's and not the client's: its answers are not relayed
-	preparesNext bool     // the proxy's message prepares the message behind it; an error of it is the answer to that message
-	refusal      *refusal // refusal whose refused form is sent in place of the message; it also replaces the server's error
-	replaced     bool     // the message was refused after its bytes were staged
+	fromProxy    bool     // the proxy sends the message by itself; its answers are not relayed
+	preparesNext bool     // the client's next message depends on this message of the proxy and gets its error
+	refusal      *refusal // if set, a failing message is sent instead, and the client gets this refusal as its error
+	replaced     bool     // the message was refused after its bytes were added to the batch
 
 	verdict *verdict.Verdict
 	ticket  verdict.Ticket
@@ -44,7 +44,7 @@ type entryBase struct {
 	name         string // the client's name of the statement or portal
 	upstreamName string // the server's name of the statement or portal
 
-	snapshot     *heldSnapshot // snapshot that the server takes with this message; nil: none that is held
+	snapshot     *heldSnapshot // the lasting snapshot that the server takes with this message; nil: none
 	readsForeign bool          // the server reads foreign tables for the message
 
 	requestTime time.Duration // how long the proxy worked on the request before it was sent
@@ -52,7 +52,7 @@ type entryBase struct {
 
 	code       sqlstate.Code // the SQLSTATE of the error that the client got
 	isAnswered bool          // the message needs no more answers; guarded by the ledger's lock
-	answered   chan struct{} // closed with the ReadyForQuery of a Query or Sync of the proxy
+	answered   chan struct{} // closed at the ReadyForQuery for a Query or Sync of the proxy
 }
 
 func (e *entryBase) base() *entryBase        { return e }
@@ -60,43 +60,43 @@ func (e *entryBase) asExecution() *execution { return nil }
 func (e *entryBase) beginsTransaction() bool { return true }
 func (e *entryBase) endsWithReady() bool     { return false }
 
-// replaceByRefusal replaces a message that is staged already by its refused form.
+// replaceByRefusal marks a message in the batch as refused. [batch.replaceRefused] then replaces its bytes.
 func replaceByRefusal(e entry, r *refusal) {
 	b := e.base()
 	b.refusal, b.replaced = r, true
 	if q, ok := e.(*queryEntry); ok {
-		q.steps = nil // The refused form is sent as one message.
+		q.steps = nil // A refused Query is not sent in steps.
 	}
 }
 
-// execution is what a Query and an Execute have in common: statements that run, and their results.
+// execution has the fields that a Query and an Execute have in common: the statements that they run, and the results.
 type execution struct {
 	entryBase
 
 	namedVerdicts []*verdict.Verdict // the verdicts on the statements that the text runs by name
-	// the statements that its PREPAREs make, by the verdict's effects; nil once the server has confirmed them
+	// the statement that the i-th effect of the verdict, a PREPARE, makes; nil once the server has confirmed it
 	preparedStatements []*statement
-	// the portals that its DECLAREs make, by the verdict's effects; nil once the server has confirmed them
+	// the portal that the i-th effect of the verdict, a DECLARE, makes; nil once the server has confirmed it
 	declaredPortals []*portal
 	portals         []*portal     // the portals that the execution runs, by Execute or FETCH
-	snapshots       []snapshotUse // the held snapshots whose rows the execution shows
+	snapshots       []snapshotUse // the lasting snapshots from which the execution shows rows
 	dropsSeal       bool
 
-	holdRequests   uint64 // the holdRequests of the ledger when the message was staged
-	isFirstInGroup bool   // no message was executed before it since the last Sync or Query
+	holdRequests   uint64 // the value of [ledger.holdRequests] when the message was added to the batch
+	isFirstInGroup bool   // no Execute came before it since the last Sync or Query
 
-	// These fields are set while the answers come, by the goroutine that reads them.
+	// The goroutine that reads the server's answers sets these fields.
 	completedStatements int // number of statements that have completed
-	// number of the statement that raised the notices in raisedNotices, counted like completedStatements
+	// the index of the statement that raised the notices in raisedNotices
 	raisedBy      int
 	raisedNotices []verdict.Notice
 	rows          int64
 	bytes         int64
 	limit         resultLimit
-	keyReader     verdict.KeyReader // reads the keys of the rows; nil: none are recorded
+	keyReader     verdict.KeyReader // reads keys of rows for the audit; nil: the audit records none
 
-	// These fields are guarded by the ledger's lock. While copying is set, rows and bytes count the rows of the client's
-	// COPY FROM STDIN.
+	// The server reads rows of the client's COPY FROM STDIN. The ledger's lock guards copying, and while it is true, also
+	// rows and bytes.
 	copying bool
 }
 
@@ -120,15 +120,15 @@ func (x *execution) answerRows(a *answers, typ byte, length int) (isExpected boo
 	case 'H', 'c': // The types are those of CopyOutResponse and CopyDone.
 		return true
 	case 'G': // The type is that of CopyInResponse.
-		// When a limit has ended the result, the client sends no rows of a COPY, for which the server would wait.
+		// After a limit has ended the result, the client would send no rows, and the server would wait for them.
 		return a.endedResult.execution == nil && a.ledger.noteCopyRequested(x)
 	default:
-		// CopyBothResponse is among these: no agent may start replication.
+		// This includes CopyBothResponse, since no agent may start replication.
 		return false
 	}
 }
 
-// completeStatement applies the effect of the statement whose CommandComplete has come.
+// completeStatement applies the effect of the current statement, since its CommandComplete has arrived.
 func (x *execution) completeStatement(a *answers) {
 	if x.verdict != nil && x.completedStatements < len(x.verdict.Effects) {
 		a.sealExpired = a.ledger.statementCompleted(x, x.completedStatements)
@@ -136,8 +136,8 @@ func (x *execution) completeStatement(a *answers) {
 	x.completedStatements++
 }
 
-// completion returns what the client gets in place of the CommandComplete of the statement that runs now; nil: the
-// message of the server.
+// completion returns the message that the client gets in place of the server's CommandComplete for the current
+// statement; nil: the server's own.
 func (x *execution) completion() []byte {
 	if x.fromProxy || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
 		return nil
@@ -149,8 +149,8 @@ func (x *execution) completion() []byte {
 	return appendCommandComplete(nil, e.CommandTag)
 }
 
-// raises reports whether the running statement raises a notice for the client, and has not raised the same notice
-// before. A trigger raises its notice for each row, and the client gets it once.
+// raises reports whether the client gets this notice of the running statement: the verdict lists it, and the statement
+// has not raised it before. A trigger raises its notice for each row, but the client gets it once.
 func (x *execution) raises(code sqlstate.Code, message string) bool {
 	if x.fromProxy || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
 		return false
@@ -174,7 +174,7 @@ func (x *execution) copiesIn() bool {
 		x.verdict.Effects[x.completedStatements].Kind == verdict.EffectCopyIn
 }
 
-// recordOutcome writes the outcome of an execution, or of a message that was refused, into the audit.
+// recordOutcome writes the outcome of a message to the audit, if the decider has recorded a decision on it.
 func recordOutcome(e entry) {
 	b := e.base()
 	if b.ticket == nil {

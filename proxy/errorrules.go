@@ -7,22 +7,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// errorRule says which fields of a server's error a client gets. The table below has all rules. A fixed text replaces a
-// message that may not pass, and the SQLSTATE always passes. docs/reference/errors.md shows the table.
+// errorRule says which fields of a server's error a client gets. A fixed text replaces a message that may not pass; the
+// SQLSTATE always passes. The table [errorRules] has all rules, and docs/reference/errors.md shows them.
 //
-// Messages may pass that are about the statement itself, or about values that the client gave or may read. Under row
-// security no expression of the client runs on a row that it cannot see. The code of other roles may speak of any row:
-// triggers, functions, constraints, keys, statistics, files.
+// A message may pass if it is about the statement itself, or about values that the client sent or may read. Under row
+// security no expression of the client runs on a row that the client cannot see. But messages that come from triggers,
+// functions, constraints, keys, statistics or files may quote any row.
 type errorRule struct {
-	codes string // SQLSTATEs, or two letters for the rest of a class; "": all other codes
+	codes string // SQLSTATEs, or two characters for the rest of a class; "": all other codes
 
-	// messages restricts the rule to these messages, given in full, or by their beginning before a *. The messages are
-	// texts of PostgreSQL without values.
+	// messages restricts the rule to these messages; a * at the end stands for any rest.
 	messages []string
 
-	passedFields string // the fields that pass, by their letters in the protocol: M, D, H and P
-	text, hint   string // what the client gets where M does not pass
-	reason       string // reason for the rule, for the documentation
+	passedFields string // letters of the fields that pass: M (message), D (detail), H (hint), P (position)
+	text, hint   string // the message and hint that the client gets if the server's message does not pass
+	reason       string // why the rule exists, for the documentation
 }
 
 const (
@@ -40,20 +39,20 @@ const (
 	multiWriteHint = " No part of a statement sees the rows that its other parts make: where this row needs one " +
 		"of them, send two statements in one transaction, that row first."
 
-	// message that pgconsent_signed.row_is_current raises
+	// the message of the error that the SQL function pgconsent_signed.row_is_current raises
 	changedWhileWaiting = "pgconsent: consent has changed while the statement waited"
 
-	// message that pgconsent_signed.lock_key raises
+	// the message of the error that the SQL function pgconsent_signed.lock_key raises
 	tooManyLocks = "pgconsent: too many advisory locks"
 
-	// message that pgconsent_signed.number_or_error raises
+	// the message of the error that the SQL function pgconsent_signed.number_or_error raises
 	noSequenceValue = "pgconsent: the session has drawn no number"
 
-	// message that pgconsent_signed.current_catalog raises
+	// the message of an error that the SQL function pgconsent_signed.current_catalog raises
 	identityOutdated = "pgconsent: the session's identity is of another time than its transaction"
 )
 
-// errorRules are in order: the first rule that covers the message's SQLSTATE applies.
+// errorRules are in order: the first rule that covers the error's SQLSTATE and message applies.
 var errorRules = []errorRule{
 	{codes: "08P01", passedFields: "M", reason: "a message of the protocol that the client sent wrongly"},
 	{codes: "0A000", passedFields: "MHP", reason: "a form of the statement that PostgreSQL does not support"},
@@ -184,7 +183,7 @@ var errorRules = []errorRule{
 			"(58, 72, F0, XX)"},
 }
 
-// errorRuleFor finds the rule for a message.
+// errorRuleFor returns the rule for a server's error.
 func errorRuleFor(code sqlstate.Code, message string) *errorRule {
 	for i := range errorRules {
 		if p := &errorRules[i]; p.covers(code) && p.matchesMessage(message) {
@@ -194,7 +193,7 @@ func errorRuleFor(code sqlstate.Code, message string) *errorRule {
 	return &errorRules[len(errorRules)-1] // The last rule covers all codes.
 }
 
-// covers reports whether the rule is about a SQLSTATE.
+// covers reports whether the rule applies to a SQLSTATE.
 func (p *errorRule) covers(code sqlstate.Code) bool {
 	if p.codes == "" {
 		return true
@@ -207,7 +206,7 @@ func (p *errorRule) covers(code sqlstate.Code) bool {
 	return false
 }
 
-// matchesMessage reports whether the rule is about a message.
+// matchesMessage reports whether the rule applies to errors with this message.
 func (p *errorRule) matchesMessage(message string) bool {
 	for _, text := range p.messages {
 		if prefix, isPrefix := strings.CutSuffix(text, "*"); message == text || isPrefix &&
@@ -218,10 +217,10 @@ func (p *errorRule) matchesMessage(message string) bool {
 	return p.messages == nil
 }
 
-// passes reports whether a field of the server's error passes.
+// passes reports whether the client gets this field of the server's error.
 func (p *errorRule) passes(field byte) bool { return strings.IndexByte(p.passedFields, field) >= 0 }
 
-// substitute returns the text and hint in place of a message that does not pass.
+// substitute returns the message and hint that the client gets if the server's message does not pass.
 func (p *errorRule) substitute() (text, hint string) {
 	if p.text == "" {
 		return withheldText, withheldHint
@@ -229,35 +228,35 @@ func (p *errorRule) substitute() (text, hint string) {
 	return p.text, p.hint
 }
 
-// passingNotices are the SQLSTATEs of notices about the client's own transaction commands and names. All other notices
-// are dropped, since a function can raise any text.
+// passingNotices are the SQLSTATEs of the notices that the client gets. They are about its own transaction commands and
+// names. The proxy drops other notices, since a function can raise any text.
 var passingNotices = map[sqlstate.Code]bool{
 	"25001": true, // PostgreSQL's message is: there is already a transaction in progress.
 	"25P01": true, // PostgreSQL's message is: there is no transaction in progress.
 	"42622": true, // PostgreSQL's message is: identifier will be truncated.
 }
 
-// clientContexts are the beginnings of context lines that tell where in the client's own message an error arose. Any
-// other line means that a function, a trigger, a key's check or a foreign server raised it, whose messages may quote
-// rows.
+// clientContexts are beginnings of context lines that point into the client's own message. Any other context line means
+// that a function, a trigger, a key's check or a foreign server raised the error, and these may quote rows.
 var clientContexts = []string{
 	"unnamed portal parameter $", "unnamed portal with parameters: ", `portal "`, "extended query with parameters: ",
 	"JSON data, line ",
 }
 
-// parallelWorker is a context line that the server adds to the others where a parallel worker fails. Whether it uses
-// workers depends on the size of tables, hidden rows included, so the line decides nothing.
+// parallelWorker is the context line that PostgreSQL adds if a parallel worker fails. The proxy ignores the line, since
+// whether PostgreSQL uses workers depends on the size of tables, hidden rows included.
 const parallelWorker = "parallel worker"
 
 var copyContext = regexp.MustCompile(`^COPY [^\n]*?, line ([0-9]{1,19})[,:\n]`)
 
-// copyColumn matches the context for a value in a line of a COPY as it is read, before there is a row.
+// copyColumn matches the context of an error about one value in a line of COPY input.
 var copyColumn = regexp.MustCompile(`(?m)^COPY [^\n]*?, line [0-9]{1,19}, column `)
 
-// copyRaw matches the context for a line of a COPY whose bytes are no text yet.
+// copyRaw matches the context of an error about a whole line of COPY input, such as bytes in a wrong encoding.
 var copyRaw = regexp.MustCompile(`(?m)^COPY [^\n]*?, line [0-9]{1,19}$`)
 
-// copyLine is the part of a context that passes: which of the lines that the client sent is at fault.
+// copyLine returns the part of a context that the client gets: the number of the line of its COPY input that is at
+// fault.
 func copyLine(context string) string {
 	if m := copyContext.FindStringSubmatch(context); m != nil {
 		return "COPY, line " + m[1]
@@ -265,16 +264,16 @@ func copyLine(context string) string {
 	return ""
 }
 
-// isOwnContext reports whether the context field of an error speaks of the client's own message. A COPY line is about
-// the client's message only if the client copies rows to the server. file_fdw reads foreign tables by COPY as well, and
-// their lines may be rows that the client cannot see.
+// isOwnContext reports whether the context field of an error is about the client's own message. A line "COPY …" is only
+// if the client runs a COPY FROM STDIN (copies): file_fdw also reads foreign tables by COPY, and these rows may be
+// hidden from the client.
 func isOwnContext(context string, copies bool) bool {
 	for line := range strings.SplitSeq(context, "\n") {
 		isOwn := line == "" || line == parallelWorker
 		for _, prefix := range clientContexts {
 			isOwn = isOwn || strings.HasPrefix(line, prefix)
 		}
-		if strings.HasPrefix(line, "COPY ") { // The context must be one line: a COPY may read such a foreign table itself.
+		if strings.HasPrefix(line, "COPY ") { // Only one such line is the client's own COPY.
 			isOwn, copies = copies, false
 		}
 		if !isOwn {

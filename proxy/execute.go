@@ -9,8 +9,8 @@ import (
 type executeEntry struct {
 	execution
 
-	formats []int16 // the formats of results, as Bind asked for them
-	synced  bool    // the Sync behind it is sent with it, though its result is limited
+	formats []int16 // the formats of result columns that the client's Bind asked for
+	synced  bool    // the Sync behind it is sent together with it, although its result is limited
 }
 
 func (e *executeEntry) appendRefused(dst []byte) []byte { return e.refusal.execute(dst) }
@@ -29,7 +29,7 @@ func (e *executeEntry) handleAnswer(a *answers, typ byte, length int) (isExpecte
 	return e.answerRows(a, typ, length), nil
 }
 
-// execute stages an Execute message.
+// execute decides on an Execute message and adds it to the batch.
 func (r *requests) execute(body []byte) error {
 	e := &executeEntry{}
 	name, rows, ok := decodeExecute(body)
@@ -67,7 +67,7 @@ func (r *requests) execute(body []byte) error {
 		r.refuse(e, refusal, v, n.ticket)
 		return nil
 	}
-	if refusal, err = r.readForeign(e, nil, n.namedVerdicts...); err != nil { // The portal's own Bind was checked already.
+	if refusal, err = r.readForeign(e, nil, n.namedVerdicts...); err != nil { // The Bind was checked before.
 		return err
 	} else if refusal != nil {
 		r.refuse(e, refusal, v, nil)
@@ -80,7 +80,7 @@ func (r *requests) execute(body []byte) error {
 	return nil
 }
 
-// stageExecute stages an Execute that is allowed. rows is how many rows the client asks for; 0: all.
+// stageExecute adds an allowed Execute to the batch. rows is how many rows the client asks for; 0: all.
 func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, n *nameUses, name string, rows uint32) {
 	if hardened, anyHardened := hardenedStatements(v, n.namedVerdicts); anyHardened && hardened[0] &&
 		v.Effects[0].HardenedPlan != verdict.HardenedAtBind {
@@ -107,7 +107,7 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	r.batch.add(start, e)
 	if hasCopyIn(v) {
 		r.copyEntry = e
-		r.stageFlush() // An answer must come, whatever it is.
+		r.stageFlush() // The Flush makes the server send its answer: CopyInResponse or an error.
 	}
 	r.group.executes++
 	r.group.dropsSeal = n.dropsSeal

@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// errorFields are the fields of a server's ErrorResponse or NoticeResponse that the proxy looks at. All other fields
-// name relations, columns, constraints, data types, queries or source files, and are dropped unread. Only the number of
-// a COPY line is relayed from the context.
+// errorFields are the fields of a server's ErrorResponse or NoticeResponse that the proxy uses. The proxy drops all
+// other fields, which name relations, columns, constraints, data types, queries or source files. Of the context it
+// relays only the number of a COPY line.
 type errorFields struct {
 	severity, nonlocalizedSeverity, sqlstate string
 	message, detail, hint, context           string
@@ -18,7 +18,7 @@ type errorFields struct {
 	truncated                                bool // the message did not fit into the buffer
 }
 
-// parseFields decodes the fields that have arrived whole.
+// parseFields decodes the fields of an ErrorResponse or NoticeResponse that body has completely.
 func parseFields(body []byte) errorFields {
 	f := errorFields{truncated: true}
 	for len(body) > 0 {
@@ -56,7 +56,7 @@ func parseFields(body []byte) errorFields {
 	return f
 }
 
-// code returns the SQLSTATE; one that is not valid counts as an internal error.
+// code returns the SQLSTATE, or that of an internal error if the server's is malformed.
 func (f *errorFields) code() sqlstate.Code {
 	if len(f.sqlstate) != 5 {
 		return sqlstate.InternalError
@@ -69,12 +69,12 @@ func (f *errorFields) code() sqlstate.Code {
 	return sqlstate.Code(f.sqlstate)
 }
 
-// fatal reports whether the server ends the session with this message.
+// fatal reports whether the severity is FATAL or PANIC, with which the server ends the session.
 func (f *errorFields) fatal() bool {
 	return f.level() == "FATAL" || f.level() == "PANIC"
 }
 
-// level returns the severity of the message.
+// level returns the severity in English, if the server has sent it so.
 func (f *errorFields) level() string {
 	if f.nonlocalizedSeverity != "" {
 		return f.nonlocalizedSeverity
@@ -82,7 +82,7 @@ func (f *errorFields) level() string {
 	return f.severity
 }
 
-// notice returns the NoticeResponse for the client, or nothing if the notice does not pass.
+// notice returns the NoticeResponse for the client, or nil if the client must not get the notice.
 func (f *errorFields) notice() []byte {
 	code := f.code()
 	if !passingNotices[code] || f.truncated || f.context != "" || namesPgconsent(f.message) {
@@ -91,7 +91,7 @@ func (f *errorFields) notice() []byte {
 	return f.plainNotice()
 }
 
-// plainNotice returns the notice without its position and its other fields.
+// plainNotice returns a NoticeResponse with only the severity, SQLSTATE and message.
 func (f *errorFields) plainNotice() []byte {
 	b, err := (&pgproto3.NoticeResponse{
 		Severity:            f.severity,

@@ -5,19 +5,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// postgres_fdw reads a foreign server in one REPEATABLE READ transaction, whatever the local isolation level is. It
-// lasts from the first statement that reads the server, or is planned for that, to the end of the local transaction.
-// Rows whose consent is withdrawn there meanwhile would go on showing. So a transaction reads foreign tables in one
-// statement only.
+// postgres_fdw reads a foreign server in one REPEATABLE READ transaction, whatever the local isolation level is. The
+// remote transaction begins when the first statement that reads the server is planned or run, and ends with the local
+// one. Later statements of the transaction would still show rows whose consent was withdrawn meanwhile. So the proxy
+// lets a transaction read foreign tables in one statement only.
 
-// foreignReads is what the session has read of foreign servers.
+// foreignReads notes whether and when the session has read foreign tables.
 type foreignReads struct {
 	hasReads  bool
-	lastGroup uint64 // number of the group with the last Bind or Execute that read foreign tables, from 1 on
+	lastGroup uint64 // the last group with a Bind or Execute that read foreign tables: its number plus one; 0: none
 }
 
-// readForeign notes that e is about to read foreign tables, or returns the refusal if it may not. v is the verdict on
-// what e itself reads, nil if it reads nothing.
+// readForeign notes that e is about to read foreign tables. It returns a refusal if the transaction has already read
+// some. v is the verdict on the text of e, nil if it was checked before; runs are the verdicts on statements that e
+// runs by name.
 func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Verdict) (*sqlstate.Error, error) {
 	n := 0
 	if v != nil {
@@ -49,8 +50,8 @@ func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Ver
 	return nil, nil
 }
 
-// waitForeign waits for the answers to each Query, and to each group that has its Sync. It reports whether foreign
-// tables were read in the transaction that is open afterwards.
+// waitForeign waits for the answers to each Query and to each group that ends with a Sync. It reports whether the
+// transaction that is open then has read foreign tables.
 func (l *ledger) waitForeign() (readsForeign bool) {
 	l.waitReady()
 	l.mu.Lock()

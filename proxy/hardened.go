@@ -8,28 +8,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A statement whose expressions could fail on hidden rows gets a hardened plan (docs/decisions/0073). A few planner
-// settings apply to its transaction from just before it on. They are sent with it each time, so the proxy need not know
-// which of them a ROLLBACK has undone:
+// A statement whose expressions could fail on hidden rows gets a hardened plan (docs/decisions/0073): a few planner
+// settings are set in its transaction just before it. The proxy sends them with every such statement, so it need not
+// know which settings a ROLLBACK has undone:
 //
-//   - In a Query, SET LOCAL stands in front of the statement in the same text, since the server would skip messages of
-//     the proxy's own where an error comes before them. The answers to the settings are not relayed, and positions in
-//     errors are counted without them.
-//   - Before a Bind, an Execute of a statement that is planned as it runs, and a Parse or Describe that may run functions
-//     of others, go messages of the proxy's own. An error of these is the answer to the client's message, which the
-//     server skips. They execute nothing, since the messages behind an Execute in a pipeline are in a transaction block as
-//     of PostgreSQL 18.
+//   - In a Query, the proxy inserts SET LOCAL commands in front of the statement, in the same text. Separate messages
+//     would not do, since the server may skip them after an error. The proxy drops the answers to the settings and
+//     corrects positions in errors.
+//   - Before certain messages of the extended protocol the proxy sends messages of its own. These are a Bind, an
+//     Execute of a statement that is planned as it runs, and a Parse or Describe that may run other roles' functions.
+//     If the proxy's messages fail, the client gets their error, and the server skips the client's message. None of the
+//     proxy's messages is an Execute, since PostgreSQL 18 treats messages behind an Execute in a pipeline as a
+//     transaction block.
 //
-// Later statements of the same transaction are planned so too, which costs nothing but speed.
+// The settings also apply to later statements of the same transaction, which only makes their plans slower.
 
-// hardenName is the name of a statement and of a portal that set a hardened plan; no client can use this name.
+// hardenName is the name of the statement and portal by which the proxy sets the settings of a hardened plan. No client
+// can use this name.
 const hardenName = verdict.SealStatement + "_care"
 
-// insertedText is text of the proxy in a Query.
-type insertedText struct{ position int } // how many characters of the verdict's text come before it
+// insertedText is a place at which the proxy has inserted settings into a Query.
+type insertedText struct{ position int } // number of characters of the verdict's text before the place
 
-// hardenedStatements returns which of the statements of a Query get a hardened plan, and whether any does. runs are the
-// verdicts on what it runs by name.
+// hardenedStatements reports for each statement of v whether it gets a hardened plan, and whether any does. runs are
+// the verdicts on the statements that v runs by name.
 func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (hardened []bool, anyHardened bool) {
 	byName := false
 	for _, run := range runs {
@@ -43,8 +45,8 @@ func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (hardened [
 	return hardened, anyHardened
 }
 
-// withHardenedPlan returns the text of a Query with the settings of a hardened plan in front of each statement that
-// needs one. The error says why the text cannot be sent so.
+// withHardenedPlan returns the Query's text with SET LOCAL commands in front of each statement that needs a hardened
+// plan. It returns an error if the text cannot be divided into its statements.
 func (e *queryEntry) withHardenedPlan() (string, *sqlstate.Error) {
 	v := e.verdict
 	hardened, anyHardened := hardenedStatements(v, e.namedVerdicts)
@@ -72,8 +74,8 @@ func (e *queryEntry) withHardenedPlan() (string, *sqlstate.Error) {
 	return text, nil
 }
 
-// insertSettings puts the settings in front of each statement that needs them, since the statements between may undo
-// them, and notes the places.
+// insertSettings inserts the settings in front of each statement that needs them, and notes the places. Once at the
+// start would not do, since other statements in the text may undo the settings.
 func (e *queryEntry) insertSettings(parts []verdict.Part) string {
 	var out strings.Builder
 	text, copiedTo := e.verdict.Text, 0
@@ -94,7 +96,7 @@ func (e *queryEntry) insertSettings(parts []verdict.Part) string {
 	return out.String()
 }
 
-// byteOffset returns where in a text the character begins that has this many characters before it.
+// byteOffset returns how many bytes the first characters of text, of this number, have.
 func byteOffset(text string, characters int) int {
 	offset := 0
 	for range characters {
@@ -104,15 +106,15 @@ func byteOffset(text string, characters int) int {
 	return offset
 }
 
-// expectSettings notes that the answers to the settings come next, if the next statement has them.
+// expectSettings notes how many answers to inserted settings come before the answer to the next statement.
 func (e *queryEntry) expectSettings() {
 	if e.steps == nil && e.completedStatements < len(e.hardenedStatements) && e.hardenedStatements[e.completedStatements] {
 		e.settingsToAnswer = len(verdict.HardenedPlanStatements)
 	}
 }
 
-// withoutSettings converts a position that the server reports into a position in the text without the settings. It
-// returns 0 if the position is in the settings.
+// withoutSettings converts an error position from the server into a position in the text without the inserted settings.
+// It returns 0 for a position inside them.
 func (e *queryEntry) withoutSettings(position int) int {
 	if e.steps != nil {
 		return position
@@ -130,23 +132,24 @@ func (e *queryEntry) withoutSettings(position int) int {
 	return position - added
 }
 
-// hardenPlan stages messages that give the statements behind them a hardened plan.
+// hardenPlan adds messages of the proxy to the batch that set the settings of a hardened plan for the messages behind
+// them.
 func (r *requests) hardenPlan() {
 	r.planHardened = true
 	r.stageProxyPrepare(hardenName, verdict.HardenedPlanCall, noParameterTypes)
-	// Bind plans the statement, and planning runs the settings: an Execute would show in the answers.
+	// Bind makes PostgreSQL plan the query, and planning it already runs harden_plan, so no Execute is needed.
 	r.stageProxyMessage(&bindEntry{}, hardenName, appendBind(nil, hardenName, hardenName, noParameters))
 	r.stageProxyMessage(&closeEntry{object: 'P'}, hardenName, appendClose(nil, 'P', hardenName))
 }
 
-// stageProxyPrepare stages messages that prepare a text under a name of the proxy, for the client's message behind
-// them.
+// stageProxyPrepare adds a Close and a Parse of the proxy to the batch. They prepare a text under this name for the
+// client's message behind them.
 func (r *requests) stageProxyPrepare(name, text string, types []byte) {
 	r.stageProxyMessage(&closeEntry{object: 'S'}, name, appendClose(nil, 'S', name))
 	r.stageProxyMessage(&parseEntry{}, name, appendParse(nil, name, text, types))
 }
 
-// stageProxyMessage stages a message of the proxy for the client's message behind it.
+// stageProxyMessage adds a message of the proxy to the batch, for the client's message behind it.
 func (r *requests) stageProxyMessage(e entry, name string, b []byte) {
 	start := len(r.batch.out)
 	r.batch.out = append(r.batch.out, b...)
@@ -155,8 +158,9 @@ func (r *requests) stageProxyMessage(e entry, name string, b []byte) {
 	r.batch.add(start, e)
 }
 
-// failsOutsideTx reports whether a Query fails because no transaction is open. The settings of a hardened plan would
-// make it a block of several statements, in which it would succeed.
+// failsOutsideTx reports whether a Query is a DECLARE that PostgreSQL refuses because no transaction block is open.
+// With inserted settings the Query would have several statements and so an implicit block, in which DECLARE would
+// succeed.
 func (r *requests) failsOutsideTx(v *verdict.Verdict) (bool, error) {
 	if len(v.Effects) != 1 || v.Effects[0].Kind != verdict.EffectDeclare || v.Effects[0].WithHold ||
 		v.Effects[0].HardenedPlan == verdict.NotHardened || r.group.executes > 0 {

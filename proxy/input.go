@@ -9,37 +9,37 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxLarge bounds the memory of all large messages that are being read. A buffer is large from largeBuffer on, so that
-// small statements need not wait for memory.
+// maxLarge limits the memory, in bytes, of all large messages that the proxy is reading. Buffers smaller than
+// largeBuffer do not count, so small statements never fail for lack of memory.
 const (
 	maxLarge    = 512 << 20
 	largeBuffer = 4 << 20
 )
 
-// input divides the client's bytes into messages. Its buffer comes from a pool when bytes have arrived and goes back
-// when all of them are used. It grows only as far as bytes have arrived, whatever a length field says.
+// input divides the client's bytes into messages. It takes its buffer from a pool when bytes arrive, and returns the
+// buffer when all bytes are used. The buffer grows only as bytes arrive, whatever length a message announces.
 type input struct {
 	source
 	buf                    *[]byte
-	largeBuffer            []byte // the buffer in use instead of buf while a message does not fit
+	largeBuffer            []byte // the buffer in place of buf for a message that does not fit into buf
 	unreadStart, unreadEnd int
-	bytesToDrop            int       // how many bytes of a message are still to be thrown away
-	oversizedLength        int       // length of the last message, if it is too long and is thrown away; 0: it was read
-	bytesToRelay           int       // how many bytes of a CopyData are still to be relayed
+	bytesToDrop            int       // how many bytes of the current message are still to be discarded
+	oversizedLength        int       // the length of the last message if it was too long and is discarded; 0: it was read
+	bytesToRelay           int       // how many bytes of the current CopyData are still to be relayed
 	lastRead               time.Time // when the last bytes were read
 
 	maxText int // longest text of a Query or a Parse, in bytes
 
-	// These fields count memory against maxLarge.
-	budget            *atomic.Int64 // bytes in large buffers of all clients; nil: they are not counted
+	// These fields count memory, whose limit is maxLarge.
+	budget            *atomic.Int64 // bytes in the large buffers of all clients; nil: memory is not counted
 	reservedForBuffer int           // bytes that are reserved for the buffer
-	reservedForBatch  int           // bytes that are reserved for the batch that waits for the rest of its group
+	reservedForBatch  int           // bytes that are reserved for the batch while more of its group is to come
 }
 
-// newInput makes an input for the bytes that conn sends.
+// newInput makes an input that reads the client's bytes from conn.
 func newInput(conn io.Reader) *input { return &input{source: newSource(conn), maxText: defaultMaxText} }
 
-// reserveInput counts the buffer as one of this size, if there is room for it.
+// reserveInput reserves memory for a buffer of this size. It fails if all clients together would exceed maxLarge.
 func (in *input) reserveInput(size int) error {
 	if size < largeBuffer && in.reservedForBuffer == 0 {
 		return nil
@@ -47,7 +47,8 @@ func (in *input) reserveInput(size int) error {
 	return in.reserve(&in.reservedForBuffer, size)
 }
 
-// reserveBatch counts the batch that waits for the rest of its group, if the batch is large.
+// reserveBatch reserves memory for a batch of this size that waits for the rest of its group (messages up to a Sync). A
+// small batch is not counted.
 func (in *input) reserveBatch(size int) error {
 	if size < maxBatch {
 		size = 0
@@ -55,7 +56,7 @@ func (in *input) reserveBatch(size int) error {
 	return in.reserve(&in.reservedForBatch, size)
 }
 
-// reserve changes a reservation to this size. A smaller size always fits.
+// reserve changes a reservation to this size, and fails if maxLarge would be exceeded. A smaller size never fails.
 func (in *input) reserve(reserved *int, size int) error {
 	if in.budget == nil || size == *reserved {
 		return nil
@@ -80,8 +81,8 @@ func (in *input) bytes() []byte {
 	return *in.buf
 }
 
-// next returns the next whole message; its body is valid until the next call. ok is false when more bytes are
-// needed. A Query, Parse or Bind that is too long has no body, and its length is in over.
+// next returns the next complete message; its body is valid until the next call. ok is false if more bytes must be read
+// first. For a Query, Parse or Bind that is too long, body is nil and oversizedLength is set.
 func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 	in.oversizedLength = 0
 	in.dropArrived()
@@ -116,7 +117,7 @@ func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 	return typ, b[5 : size+1], true, nil
 }
 
-// dropArrived throws away what has arrived of a message that is to be thrown away.
+// dropArrived discards the bytes that have arrived of a message that is to be discarded.
 func (in *input) dropArrived() {
 	n := min(in.bytesToDrop, in.unreadEnd-in.unreadStart)
 	in.bytesToDrop -= n
@@ -131,9 +132,9 @@ func invalidLengthError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 }
 
-// carriesText reports whether the client chooses the length of a message of this type. Such a message that is too long
-// is answered by an error, and the session goes on. A wrong length of any other message means that the two sides do not
-// agree where it ends.
+// carriesText reports whether messages of this type hold a text or parameters, and so may be long. If such a message is
+// too long, the client gets an error and the session goes on. A wrong length of any other message ends the session,
+// since the proxy then cannot know where the message ends.
 func carriesText(typ byte) bool { return typ == 'Q' || typ == 'P' || typ == 'B' }
 
 func tooLongError(size, maxText int) *sqlstate.Error {
@@ -141,7 +142,7 @@ func tooLongError(size, maxText int) *sqlstate.Error {
 		WithHint("A statement may have %d MiB of text and 64 MiB of parameters: send long values as parameters, or divide it.", maxText>>20)
 }
 
-// fill reads more of the client's bytes.
+// fill reads once from the client, and waits for bytes if none have arrived.
 func (in *input) fill() error {
 	if in.unreadStart == in.unreadEnd {
 		in.release()
@@ -189,7 +190,7 @@ func (in *input) grow(size int) error {
 	return nil
 }
 
-// release gives the buffer back.
+// release returns the buffer to its pool.
 func (in *input) release() {
 	if in.buf != nil {
 		putBuffer(in.buf)

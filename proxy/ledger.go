@@ -9,16 +9,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxInFlight is how many entries the ledger has at most. They have more answers than fit into the server's own output
-// buffer, so waiting for room never waits for answers that the server keeps back.
+// maxInFlight is the number of entries in the ledger above which push waits. The answers to so many messages exceed the
+// server's output buffer, so the server has sent some of them, even without a Sync or Flush.
 const maxInFlight = 10_000
 
-// ledger has the messages that were sent to the server and are not answered yet, in order. It also knows what the
-// session's names of statements and portals stand for. The goroutine that reads the client's messages pushes entries,
-// the one that reads the server's answers takes them off.
+// ledger has the messages that were sent to the server and are not answered yet, in order. It also maps the session's
+// names to statements and portals. The goroutine that handles the client's messages adds entries; the goroutine that
+// reads the server's answers removes them.
 //
-// After an error in the extended protocol the server skips everything up to the next Sync. The ledger does the same:
-// entries that the server skips end when the error arrives, or when they are pushed after it.
+// After an error in the extended protocol the server skips all messages up to the next Sync. The ledger likewise ends
+// skipped entries when the error arrives, or when they are pushed after it.
 type ledger struct {
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -27,10 +27,10 @@ type ledger struct {
 	queue         entryQueue
 	skipping      bool
 	skipCode      sqlstate.Code // the SQLSTATE of the error after which the server skips messages
-	txMayBeOpen   bool          // a transaction may have begun by messages pushed after the last Sync or Query
+	txMayBeOpen   bool          // messages after the last Sync or Query may have begun a transaction
 	status        byte          // the transaction status in the last ReadyForQuery
 	txReadForeign bool          // the transaction has read foreign tables
-	staging       bool          // the client's messages are being handled and not pushed yet
+	staging       bool          // messages of the client are being handled and are not in the queue yet
 	draining      bool
 
 	seal          sealTime
@@ -41,11 +41,11 @@ type ledger struct {
 	claims   claims
 	channels map[string]bool // the channels that the client listens to
 
-	keepsConnection bool // the session of a pool needs its connection to its end
+	keepsConnection bool // a pooled session must not return its connection to the pool
 }
 
-// sealTime is when the session's seal expires. late is called when the database finds the seal expired before that
-// time: see [verdict.Seal].
+// sealTime says when the session's seal (signed identity) expires. onExpired is called if the database finds the seal
+// expired before that time: see [verdict.Seal].
 type sealTime struct {
 	expires   time.Time
 	onExpired func()
@@ -58,7 +58,7 @@ func newLedger() *ledger {
 	return l
 }
 
-// close makes every waiting method return.
+// close makes every method that waits return.
 func (l *ledger) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -67,15 +67,15 @@ func (l *ledger) close() {
 	l.mu.Unlock()
 }
 
-// setStaging notes whether messages of the client are being handled: the session is not idle then.
+// setStaging notes whether messages of the client are being handled. Meanwhile the session does not count as idle.
 func (l *ledger) setStaging(isStaging bool) {
 	l.mu.Lock()
 	l.staging = isStaging
 	l.mu.Unlock()
 }
 
-// push adds entries that are about to be sent. It returns the entries that the server will skip, and false if the
-// session is over.
+// push adds entries that are about to be sent. It returns those that the server will skip because of an earlier error.
+// ok is false if the session is over.
 func (l *ledger) push(entries []entry) (skipped []entry, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +117,7 @@ func (l *ledger) head() entry {
 	return l.queue.head()
 }
 
-// pop removes the head entry; the caller holds the lock.
+// pop removes and returns the head entry, which has been answered. The caller holds the lock.
 func (l *ledger) pop() entry {
 	e := l.queue.pop()
 	b := e.base()
@@ -130,15 +130,16 @@ func (l *ledger) pop() entry {
 	return e
 }
 
-// succeed ends the head entry with success.
+// succeed removes the head entry, which the server has answered without an error, and applies its effect on names.
 func (l *ledger) succeed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.confirm(l.pop())
 }
 
-// fail ends the head entry with an error of the server and returns the entries that end with it. Those are the head,
-// unless it is a Query or a Sync, whose ReadyForQuery still comes, and the entries that the server skips.
+// fail notes a server's error that answers the head entry, and returns the entries that need no more answers. These are
+// the head entry and those that the server skips. A Query or Sync stays in the queue, since its ReadyForQuery is still
+// to come.
 func (l *ledger) fail(code sqlstate.Code) []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,8 +176,8 @@ func (l *ledger) fail(code sqlstate.Code) []entry {
 	return endedEntries
 }
 
-// statementCompleted applies the effect of the i-th statement of x. It reports whether the server goes on with a
-// transaction that begins too late for the seal.
+// statementCompleted applies the effect of the i-th statement of x. It reports whether the server begins another
+// transaction behind it although the session's seal (signed identity) has expired.
 func (l *ledger) statementCompleted(x *execution, i int) (isTooLate bool) {
 	effects := x.verdict.Effects
 	l.mu.Lock()
@@ -211,15 +212,16 @@ func (l *ledger) statementCompleted(x *execution, i int) (isTooLate bool) {
 	return false
 }
 
-// isListeningTo reports whether the client has listened to a channel. Functions may listen for themselves.
+// isListeningTo reports whether the client itself has sent LISTEN for a channel. A function may also have executed
+// LISTEN, which does not count.
 func (l *ledger) isListeningTo(channel string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.channels[channel]
 }
 
-// beginsAfterSealExpiry reports whether one of these entries begins a transaction after the seal has expired, given
-// that none is in progress before them. The caller holds the lock.
+// beginsAfterSealExpiry reports whether the seal (signed identity) has expired and one of these entries begins a
+// transaction, if none is open before them. The caller holds the lock.
 func (l *ledger) beginsAfterSealExpiry(entries []entry) bool {
 	if !time.Now().After(l.seal.expires) {
 		return false
@@ -241,14 +243,15 @@ func (l *ledger) beginsAfterSealExpiry(entries []entry) bool {
 	return false
 }
 
-// noteSeal notes the seal that the session has from now on.
+// noteSeal notes the expiry of the session's new seal (signed identity).
 func (l *ledger) noteSeal(s verdict.Seal) {
 	l.mu.Lock()
 	l.seal = sealTime{s.Expires, s.ReportExpired}
 	l.mu.Unlock()
 }
 
-// reportSealExpired tells enforcement that the database found the seal out of its time: a clock was moved.
+// reportSealExpired tells enforcement that the database found the seal (signed identity) expired too early, because a
+// clock was moved.
 func (l *ledger) reportSealExpired() {
 	l.mu.Lock()
 	onExpired := l.seal.onExpired
@@ -258,8 +261,9 @@ func (l *ledger) reportSealExpired() {
 	}
 }
 
-// ready ends the head entry, a Query or a Sync, with ReadyForQuery. It reports whether the session is to be ended now:
-// because it is idle and the proxy drains, or because the next transaction begins too late for the seal.
+// ready handles a ReadyForQuery, which ends the answers to the head entry, a Query or a Sync. drained says that the
+// session is idle and the proxy is shutting down. isTooLate says that the next transaction begins after the session's
+// seal (signed identity) has expired. Either ends the session.
 func (l *ledger) ready(status byte) (drained, isTooLate bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -280,36 +284,38 @@ func (l *ledger) ready(status byte) (drained, isTooLate bool) {
 	return l.draining && l.isIdle(), status == 'I' && l.beginsAfterSealExpiry(l.queue.waiting())
 }
 
-// removeAll removes and returns all entries, at the end of a session.
+// removeAll removes and returns all unanswered entries, at the end of a session.
 func (l *ledger) removeAll() []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.clear()
 }
 
-// isIdle reports whether no entry is in flight or about to be, and no transaction is open. The caller holds the lock.
+// isIdle reports whether no message is being handled or in flight, and no transaction is open. The caller holds the
+// lock.
 func (l *ledger) isIdle() bool { return !l.staging && l.isBetweenTransactions() }
 
-// isBetweenTransactions reports whether no entry is in flight and no transaction is open. The caller holds the lock.
+// isBetweenTransactions reports whether no message is in flight and no transaction is open. The caller holds the lock.
 func (l *ledger) isBetweenTransactions() bool {
 	return l.queue.len() == 0 && !l.txMayBeOpen && !l.skipping && l.status == 'I'
 }
 
-// outsideTx reports whether no entry is in flight and the server is outside a transaction.
+// outsideTx is isBetweenTransactions for callers without the lock.
 func (l *ledger) outsideTx() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isBetweenTransactions()
 }
 
-// certainStatus returns the transaction status of the last ReadyForQuery, and false while an entry is in flight.
+// certainStatus returns the transaction status in the last ReadyForQuery. ok is false while messages in flight may
+// change it.
 func (l *ledger) certainStatus() (status byte, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.status, l.queue.len() == 0 && !l.txMayBeOpen && !l.skipping
 }
 
-// drain reports whether the session is idle, and may end now; if it is not, ready will report it.
+// drain reports whether the session is idle and may end now. If not, ready reports later when it is.
 func (l *ledger) drain() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

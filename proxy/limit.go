@@ -7,39 +7,39 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A result that grows beyond its limit ends with an error in place of the row at hand. The session is then in the state
-// in which such an error of the server would leave it. So nothing that the client sent behind such an execution is sent
-// before it is answered. The proxy requests the server to cancel the execution. If the server had completed it already,
-// it is given a message that is certain to fail before anything else. This undoes what an error undoes, and leaves the
-// transaction failed.
+// When a result exceeds its limit, the client gets an error in place of the next row. The session must then be in the
+// state in which such an error from the server would leave it. So the proxy sends nothing behind a limited execution
+// before the server has answered it. To end the result, the proxy sends the server a cancel request. If the server has
+// already completed the execution, the proxy sends a message that is certain to fail, which fails the transaction.
 //
-// For a Query this would come too late where the server commits as it answers: see steps.go.
+// The server commits a Query before it reports the last statement complete, so for a Query the failing message could
+// come too late: see steps.go.
 
-// portalNotRunnable is PostgreSQL's SQLSTATE for a portal that an error has ended while it ran.
+// portalNotRunnable is PostgreSQL's SQLSTATE for running a portal whose earlier run failed.
 const portalNotRunnable sqlstate.Code = "55000"
 
 func notRunnableError(name string) *sqlstate.Error {
 	return sqlstate.New(portalNotRunnable, sqlstate.ReasonNone, "portal \"%s\" cannot be run", name)
 }
 
-// resultLimit is the limit of a result, and how much of the result the client has.
+// resultLimit is the limit of a result, and how much of the result was relayed.
 type resultLimit struct {
 	verdict.ResultBound
 
 	code        sqlstate.Code // the SQLSTATE of the error by which the limit ended the result
-	rows        int64         // number of rows that were relayed, if rows are limited
-	bytes       int64         // bytes of rows that may be relayed before the limit must grant more
-	grantedRows int64         // number of rows that may be relayed before the limit must grant more
+	rows        int64         // number of rows that were relayed, if the result is limited
+	bytes       int64         // bytes of the rows that were relayed
+	grantedRows int64         // number of rows that may still be relayed before MoreRows is asked again
 }
 
-// isLimited reports whether the result of e is limited, or the proxy must send its statements one by one for another
-// reason.
+// isLimited reports whether e must be answered before anything behind it is sent: its result is limited, or its
+// statements must be sent one by one for another reason.
 func isLimited(e entry) bool {
 	x := e.asExecution()
 	return x != nil && x.refusal == nil && (x.limit.Exceeded != nil || needsOneByOne(e))
 }
 
-// exceededBy reports whether one more row of this length is more than may be relayed, and which limit it exceeds.
+// exceededBy reports whether one more row of this length would exceed a limit, and which limit that is.
 func (l *resultLimit) exceededBy(length int) (bound verdict.ExceededBound, isSet bool) {
 	switch {
 	case l.Exceeded == nil:
@@ -57,7 +57,7 @@ func (l *resultLimit) exceededBy(length int) (bound verdict.ExceededBound, isSet
 	return 0, false
 }
 
-// count counts a row that is relayed.
+// count adds a relayed row of this length to the counts.
 func (l *resultLimit) count(length int) {
 	if l.Exceeded == nil {
 		return
@@ -71,16 +71,15 @@ func (l *resultLimit) count(length int) {
 
 // endedResult is the state of a result that a limit has ended.
 type endedResult struct {
-	// execution whose result has ended: the client gets nothing more before ReadyForQuery; nil: no limit has ended a
-	// result
+	// the execution whose result a limit has ended, until its ReadyForQuery; nil: none
 	execution   *execution
-	isUndoSent  bool       // the server was given a message that fails in place of the execution
-	clientError []byte     // the error for the client, not sent yet
+	isUndoSent  bool       // a message that must fail was sent to the server, see [answers.undoResult]
+	clientError []byte     // the error that the client gets in place of the row, until it is sent
 	cancelDone  chan error // receives the result of the cancel request; nil: no request is being sent
 }
 
-// cutResult ends a result before the row at hand. The client gets an error in its place, and nothing more until
-// ReadyForQuery, as after any error.
+// cutResult ends a result before the current row. The client gets an error in its place, and nothing more until
+// ReadyForQuery, as after any error. Meanwhile the proxy requests the server to cancel the execution.
 func (a *answers) cutResult(x *execution, bound verdict.ExceededBound) {
 	err := x.limit.Exceeded(bound)
 	x.limit.code = err.Code
@@ -91,7 +90,7 @@ func (a *answers) cutResult(x *execution, bound verdict.ExceededBound) {
 	go func(canceled chan<- error) { canceled <- server.cancel(key) }(a.endedResult.cancelDone)
 }
 
-// waitForCancel waits until the server has got the cancel request, which otherwise could hit the next statement.
+// waitForCancel waits until the cancel request has reached the server. Otherwise it could cancel the next statement.
 func (a *answers) waitForCancel() *sqlstate.Error {
 	if a.endedResult.cancelDone == nil {
 		return nil
@@ -107,8 +106,8 @@ func (a *answers) waitForCancel() *sqlstate.Error {
 	return nil
 }
 
-// endExecute ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent
-// behind it, the server is made to fail in its place.
+// endExecute handles the completion of an Execute. If a limit has ended its result, and no Sync was sent behind it, the
+// proxy makes the server fail.
 func (a *answers) endExecute(e *executeEntry) *sqlstate.Error {
 	if a.endedResult.execution != nil && !e.synced {
 		return a.undoResult((*refusal).execute, false)
@@ -117,8 +116,8 @@ func (a *answers) endExecute(e *executeEntry) *sqlstate.Error {
 	return nil
 }
 
-// undoResult makes the server fail in place of an execution that it has completed and whose result was ended. It sends
-// the refused form of a message, and a Sync after it where the client's was answered already.
+// undoResult makes the server fail after it has completed an execution whose result a limit has ended. form appends the
+// message that fails; sync adds a Sync, if the server has already answered the client's.
 func (a *answers) undoResult(form func(*refusal, []byte) []byte, sync bool) *sqlstate.Error {
 	if a.endedResult.isUndoSent {
 		return desyncError(errors.New("the server did not fail where it must"))
@@ -131,7 +130,8 @@ func (a *answers) undoResult(form func(*refusal, []byte) []byte, sync bool) *sql
 	return a.send(b)
 }
 
-// send sends bytes to the server. The goroutine that handles the client's messages waits meanwhile for the answers.
+// send sends bytes to the server. No other goroutine writes at that time, since the one that handles the client's
+// messages waits for answers.
 func (a *answers) send(b []byte) *sqlstate.Error {
 	if len(b) == 0 {
 		return nil
@@ -142,8 +142,8 @@ func (a *answers) send(b []byte) *sqlstate.Error {
 	return nil
 }
 
-// failPortal notes that an error has ended the portal which x runs. It cannot be run any more, should it outlive the
-// transaction.
+// failPortal notes that a limit has ended the portal that x runs. Even if the portal outlives the transaction, it
+// cannot be run again.
 func (l *ledger) failPortal(x *execution) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,9 +158,9 @@ func (l *ledger) failPortal(x *execution) {
 	}
 }
 
-// endOfLimitedResult returns where to divide the batch: after the first execution whose result is limited. The server
-// must answer that part before the proxy sends more. Without such an execution it returns end. An Execute that only
-// reads, and is the only one before its Sync, goes with the Sync. That Sync commits nothing that an error would undo.
+// endOfLimitedResult returns the index behind the first execution whose result is limited, or end if there is none. The
+// server must answer that part of the batch before the proxy sends more. If the execution is the first Execute of its
+// group and only reads, a Sync right behind it is sent with it, since that Sync commits nothing.
 func (r *requests) endOfLimitedResult(end int) int {
 	b := &r.batch
 	for i := b.sent; i < end; i++ {

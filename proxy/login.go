@@ -13,18 +13,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refuse serves a client that is neither owner nor agent. The client gets the exchange and the error of an agent with a
-// wrong password.
+// refuse handles a client whose route is Refused. The client sees the same exchange and error as an agent with a wrong
+// password.
 func (c *conn) refuse(st *startup, route Route) error {
 	c.server.metrics.SessionOpened(metrics.Refused)
 	defer c.server.metrics.SessionClosed(metrics.Refused)
 	if err := c.identify(st, route); err != nil {
 		return err
 	}
-	return wrongPasswordError(st.user) // For this client no password is right.
+	return wrongPasswordError(st.user) // A client that is not known is refused whatever its password is.
 }
 
-// identify checks the client's certificate or password, if the connection may carry one.
+// identify authenticates the client by its certificate or password. It refuses an unencrypted connection from another
+// machine.
 func (c *conn) identify(st *startup, route Route) error {
 	if c.identity == nil && c.binding == nil && !c.isLoopback() {
 		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").
@@ -52,12 +53,12 @@ func (c *conn) identify(st *startup, route Route) error {
 		return err
 	}
 	if route.Certificate != nil {
-		return wrongPasswordError(st.user) // For this agent no password is right.
+		return wrongPasswordError(st.user) // This agent may log in only by certificate, whatever its password is.
 	}
 	return nil
 }
 
-// serveAgent logs an agent in and serves it to the end.
+// serveAgent authenticates an agent, opens its session and serves it until the connection ends.
 func (c *conn) serveAgent(st *startup, route Route) error {
 	if err := c.identify(st, route); err != nil {
 		c.server.metrics.SessionOpened(metrics.Refused)
@@ -66,7 +67,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	}
 	c.server.metrics.SessionOpened(metrics.Agent)
 	defer c.server.metrics.SessionClosed(metrics.Agent)
-	// Settings are checked after the password, so that the answer does not tell agents from users that do not exist.
+	// Settings are checked after the password, so that an error about them does not reveal which agents exist.
 	settings, err := st.checkSettings(route.CheckSetting)
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	return nil
 }
 
-// openSession starts the session for enforcement, on a connection to the server.
+// openSession opens the session in enforcement and makes the proxy's session, for a connection to the server.
 func (c *conn) openSession(st *startup, route Route, connector *connector, server *serverConn,
 	settings map[string]string) (*session, error) {
 	if route.Open == nil {
@@ -126,7 +127,7 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 	return s, nil
 }
 
-// converse seals the session, greets the client and serves it.
+// converse sets the session's seal (signed identity), tells the client that it is logged in, and serves it to the end.
 func (s *session) converse(server *serverConn, st *startup) error {
 	key := s.server.cancels.add(s, st.cancelSecretBytes())
 	defer s.server.cancels.remove(key)
@@ -134,24 +135,24 @@ func (s *session) converse(server *serverConn, st *startup) error {
 	if err := s.start(server); err != nil {
 		return err
 	}
-	s.loggedIn(Agent, st) // before the client is told, so that whoever connects next is listed behind it
+	s.loggedIn(Agent, st) // before the client knows, so that Sessions lists clients in the order of their logins
 	if err := s.greet(server.parameters, key); err != nil {
 		return err
 	}
 	s.setDeadline(time.Time{})
 	if s.server.isDraining() {
-		s.ledger.drain() // The session ends when it has been answered once: a login that was accepted is not lost.
+		s.ledger.drain() // The session ends after its first answer, so that the client's login was not in vain.
 	}
 	return s.requests.run()
 }
 
-// revoke ends the session for enforcement, and cancels the statement that the server runs for it.
+// revoke ends the session on behalf of enforcement, and cancels the statement that the server runs for it.
 func (c *conn) revoke(reason *sqlstate.Error) {
 	c.stop(reason)
 }
 
-// reportedSettings are the settings whose values PostgreSQL reports to a client; values of other settings are not
-// relayed.
+// reportedSettings are the settings whose values PostgreSQL reports to a client (ParameterStatus). The proxy relays no
+// others.
 var reportedSettings = []string{
 	"DateStyle", "IntervalStyle", "TimeZone", "application_name", "client_encoding", "default_transaction_read_only",
 	"in_hot_standby", "integer_datetimes", "is_superuser", "scram_iterations", "search_path", "server_encoding",
@@ -159,7 +160,7 @@ var reportedSettings = []string{
 	"session_authorization", "standard_conforming_strings",
 }
 
-// greet tells the client that it is logged in, and gives it a cancel key of the proxy.
+// greet sends the client the messages that end a login, with the proxy's cancel key in place of the server's.
 func (c *conn) greet(parameters map[string]string, key cancelKey) error {
 	b, _ := (&pgproto3.AuthenticationOk{}).Encode(nil)
 	for _, name := range reportedSettings {

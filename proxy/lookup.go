@@ -2,21 +2,21 @@ package proxy
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
-// mayPrepare reports whether the session may keep one more prepared statement of this size.
+// mayPrepare reports whether the session may have another prepared statement of this size.
 func (l *ledger) mayPrepare(s *statement) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.statements)+len(l.pendingStatements) < maxStatements && l.statementBytes+s.byteSize <= maxStatementBytes
 }
 
-// mayBind reports whether the session may keep one more portal.
+// mayBind reports whether the session may have another portal.
 func (l *ledger) mayBind() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.portals)+len(l.pendingPortals) < maxPortals
 }
 
-// addPendingStatement notes a Parse or PREPARE that is about to be sent.
+// addPendingStatement notes the statement that a Parse or PREPARE which is about to be sent will make.
 func (l *ledger) addPendingStatement(name string, s *statement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -25,16 +25,16 @@ func (l *ledger) addPendingStatement(name string, s *statement) {
 	l.pendingStatements[name] = s
 }
 
-// addPendingPortal notes a Bind or DECLARE that is about to be sent.
+// addPendingPortal notes the portal that a Bind or DECLARE which is about to be sent will open.
 func (l *ledger) addPendingPortal(name string, p *portal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pendingPortals[name] = p
 }
 
-// dropUnnamedPortal notes that a Query is about to be sent: the portal without a name goes with it. A Query that fails
-// in a transaction leaves a portal of its own in the place. PostgreSQL must not be asked to run it: its statements are
-// gone from memory, and the server would crash.
+// dropUnnamedPortal forgets the portal without a name, since a Query that is about to be sent replaces it. If that
+// Query fails in a transaction, PostgreSQL is left with an unnamed portal of the Query. An Execute of this portal would
+// crash the server, since the portal's statements are gone from memory.
 func (l *ledger) dropUnnamedPortal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,8 +46,8 @@ func (l *ledger) dropUnnamedPortal() {
 	}
 }
 
-// statement finds the statement with a name for a message of this group, and returns nil if there is none. If that
-// is not certain yet, it calls flush and waits for the answer.
+// statement returns the statement that a message of this group (messages up to a Sync) means by a name, or nil. If a
+// Parse or PREPARE of another group is in flight, statement calls flush and waits for its answer.
 func (l *ledger) statement(name string, group uint64, flush func() error) (*statement, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,8 @@ func (l *ledger) statement(name string, group uint64, flush func() error) (*stat
 	}
 }
 
-// portal finds the portal with a name for a message of this group, as findStatement finds a statement.
+// portal returns the portal that a message of this group (messages up to a Sync) means by a name, as [ledger.statement]
+// does for statements.
 func (l *ledger) portal(name string, group uint64, flush func() error) (*portal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,14 +86,15 @@ func (l *ledger) portal(name string, group uint64, flush func() error) (*portal,
 	}
 }
 
-// isUsable reports whether a portal can be run.
+// isUsable reports whether a portal can be run: no earlier run has failed.
 func (l *ledger) isUsable(p *portal) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !p.hasFailed
 }
 
-// hasUnreadHold reports whether there is a cursor WITH HOLD whose transaction has not ended.
+// hasUnreadHold reports whether there is a cursor WITH HOLD whose transaction is still open, so that PostgreSQL has not
+// read its rows yet.
 func (l *ledger) hasUnreadHold() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,15 +108,15 @@ func (l *ledger) hasUnreadHold() bool {
 	return false
 }
 
-// hasOpenResult reports whether a cursor is open, or a portal whose result is read in parts. withoutUnnamed leaves out
-// the portal without a name.
+// hasOpenResult reports whether a cursor is open, or a portal whose result the client reads in parts. With
+// withoutUnnamed the portal without a name does not count.
 func (l *ledger) hasOpenResult(withoutUnnamed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, portals := range []map[string]*portal{l.portals, l.pendingPortals} {
 		for name, p := range portals {
 			switch latest := l.pendingPortals[name]; {
-			case latest != nil && latest != p: // it is about to be replaced
+			case latest != nil && latest != p: // a message in flight replaces this portal
 			case name == "" && withoutUnnamed:
 			case p.isCursor || p.fetchedInParts:
 				return true
@@ -124,8 +126,8 @@ func (l *ledger) hasOpenResult(withoutUnnamed bool) bool {
 	return false
 }
 
-// portal finds the portal with a name. A portal of an earlier group may end with that group: if this is not certain
-// yet, it waits for the answer.
+// portal returns the client's portal with a name, or nil. If no transaction is open, a portal ends with the group of
+// messages that opened it. So for a portal of an earlier group, the method waits for the answers to that group.
 func (r *requests) portal(name string) (*portal, error) {
 	p, err := r.ledger.portal(name, r.group.number, r.flush)
 	if p == nil || err != nil || p.group == r.group.number || !r.batch.endsWithReady() && !r.ledger.isReadyAwaited() {

@@ -6,17 +6,17 @@ import (
 	"github.com/jackc/pgproto3/v2"
 )
 
-// The bounds in bytes of an agent's messages after login, without type byte and length field.
+// The maximum lengths in bytes of an agent's messages after login, without type byte and length field.
 const (
 	defaultMaxText  = 1 << 20   // the text of a Query or a Parse, unless the configuration allows more
 	maxParseRest    = 320 << 10 // size of a Parse without its text: a name and 65,535 parameter types
 	maxBindBytes    = 64 << 20
 	maxOtherBytes   = 10_000  // limit of all other messages, as in PostgreSQL
-	maxDroppedBytes = 1 << 30 // messages that are read and thrown away, as in PostgreSQL
+	maxDroppedBytes = 1 << 30 // limit of messages that are read and discarded, as in PostgreSQL
 )
 
-// maxBody returns the longest body of a message of this type, and whether the body is thrown away unread. The limit is
-// -1 for types that an agent may not send after login. maxText bounds the text of a Query or a Parse.
+// maxBody returns the longest body of a message of this type, and whether the body is discarded unread. The limit is -1
+// for types that an agent may not send after login. maxText limits the text of a Query or a Parse.
 func maxBody(typ byte, maxText int) (limit int, drop bool) {
 	switch typ {
 	case 'Q':
@@ -38,15 +38,15 @@ func maxBody(typ byte, maxText int) (limit int, drop bool) {
 	}
 }
 
-// The decoders below take the body of one whole message, whose length has been checked against its bound. They allocate
-// no more memory than the body has, and return ok as false for every body that PostgreSQL would call invalid.
+// Each of the decoders below takes the body of one complete message whose length was checked. They allocate no more
+// memory than the body has, and ok is false for every body that PostgreSQL would call invalid.
 
 func decodeQuery(body []byte) (text string, ok bool) {
 	text, rest, ok := readCString(body)
 	return text, ok && len(rest) == 0
 }
 
-// decodeParse leaves the parameter types as they are on the wire.
+// decodeParse decodes a Parse. It returns the parameter types undecoded, with their number in front.
 func decodeParse(body []byte) (name, text string, types []byte, ok bool) {
 	name, rest, ok := readCString(body)
 	if !ok {
@@ -68,7 +68,8 @@ func parameterTypes(types []byte) []uint32 {
 	return oids
 }
 
-// decodeBind leaves formats and parameters as they are on the wire: the server checks them.
+// decodeBind decodes the names in a Bind. It returns the formats and parameters undecoded, since the server checks
+// them.
 func decodeBind(body []byte) (portal, statement string, rest []byte, ok bool) {
 	portal, rest, ok = readCString(body)
 	if !ok {
@@ -113,8 +114,8 @@ type encoder interface {
 	Encode(dst []byte) ([]byte, error)
 }
 
-// appendTyped encodes m. A message that cannot be encoded is left out, and the session ends since the server's answers
-// then do not match. It does not happen with messages within their bounds.
+// appendTyped appends m to dst. If m cannot be encoded, dst stays unchanged, and the session later ends because the
+// server's answers do not match. This does not happen with messages within their maximum lengths.
 func appendTyped(dst []byte, m encoder) []byte {
 	b, err := m.Encode(dst)
 	if err != nil {

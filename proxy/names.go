@@ -6,66 +6,66 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// The bounds of the statements and portals that a session may keep.
+// The limits on a session's prepared statements and portals.
 const (
 	maxStatements     = 10_000
 	maxStatementBytes = 64 << 20
 	maxPortals        = 10_000
-	maxName           = 1 << 10 // length of a name in bytes; PostgreSQL compares 63 of them
+	maxName           = 1 << 10 // longest name in bytes; PostgreSQL compares 63 of them
 )
 
-// statement is a prepared statement, from its Parse or PREPARE on.
+// statement is a prepared statement of the client, from when the proxy handles its Parse or PREPARE.
 type statement struct {
 	verdict          *verdict.Verdict // only the goroutine that handles the client's messages uses the verdict
 	byteSize         int              // size in bytes, which counts against maxStatementBytes
 	group            uint64           // the group of its Parse, or of the Execute of its PREPARE
-	parameterTypes   []byte           // the types that its Parse declared for parameters, if it may have to be parsed once more
-	cached           *cachedStatement // the statement on the server, if the proxy keeps it prepared; nil: it does not
-	hiddenFromServer bool             // the server does not know it by the client's name
-	inSQL            bool             // PREPARE makes it
+	parameterTypes   []byte           // the parameter types that its Parse declared, if it may be prepared again
+	cached           *cachedStatement // the statement in the proxy's cache that stands for it; nil: none
+	hiddenFromServer bool             // the server does not know the statement by the client's name
+	inSQL            bool             // PREPARE made it, and not a Parse
 	previous         *statement       // an earlier statement of the same name whose Parse or PREPARE is also in flight
 	connection       uint64           // number of the session's connection on which its Parse was sent
 
-	// Used by the goroutine alone that handles the client's messages.
+	// Only the goroutine that handles the client's messages uses these fields.
 	closeSent  bool   // the client has sent a Close for it
 	closeGroup uint64 // the group of that Close
 }
 
-// noGroup is the group of a Query. When a Query fails, the server skips no message behind it, so that what it makes is
-// certain only when it is answered.
+// noGroup is the group number of a Query. After a failed Query the server skips no messages, so a later message must
+// not rely on what the Query makes before the server has answered it.
 const noGroup = ^uint64(0)
 
 func newStatement(v *verdict.Verdict, group uint64) *statement {
 	return &statement{verdict: v, byteSize: 256 + len(v.Original) + len(v.Text), group: group}
 }
 
-// portal is a bound portal, from its Bind or DECLARE on.
+// portal is a portal or cursor of the client, from when the proxy handles its Bind or DECLARE.
 type portal struct {
 	verdict         *verdict.Verdict
 	group           uint64  // the group of its Bind, or of the Execute of its DECLARE
 	formats         []int16 // the formats of its results, if the audit records keys of rows
 	withHold        bool    // the portal is a cursor WITH HOLD, which outlives its transaction
 	isCursor        bool    // the portal is a cursor of DECLARE
-	fetchedInBinary bool    // a Query fetches from it in binary
+	fetchedInBinary bool    // the cursor was declared BINARY, so a FETCH by a Query returns binary values
 	txEnded         bool    // the portal's transaction has ended
 	hasFailed       bool    // an error ended it while it ran
 	droppedByQuery  bool    // a Query behind its Bind has removed it
 
 	// Only the goroutine that handles the client's messages uses these fields.
-	inputPart       uint64        // the part of the input that opened the portal
-	completeExecute *executeEntry // the Execute that runs the portal to its end before the next Sync or read; nil: none
-	snapshot        *heldSnapshot // the snapshot that the portal sees; nil: the snapshot is not held
-	fetchedInParts  bool          // the client asks for the result in parts
+	inputPart       uint64        // the number of the input part in which the portal was opened
+	completeExecute *executeEntry // the Execute in the same input part that runs the portal to its end; nil: none
+	snapshot        *heldSnapshot // the lasting snapshot that the portal reads; nil: none is tracked
+	fetchedInParts  bool          // an Execute has asked for only some of the rows
 }
 
-// names has what the names of a session stand for, guarded by the ledger's lock.
+// names maps a session's names to statements and portals. The ledger's lock guards it.
 type names struct {
 	statements        map[string]*statement
 	portals           map[string]*portal
 	pendingStatements map[string]*statement // the statements of the last Parse or PREPARE in flight, by name
 	pendingPortals    map[string]*portal    // the portals of the last Bind or DECLARE in flight, by name
 	cache             *statementCache       // the statements that the proxy keeps prepared on the connection
-	statementBytes    int                   // the weight of all statements, pending ones included
+	statementBytes    int                   // the size of all statements, pending ones included
 }
 
 func (n *names) init() {
@@ -74,7 +74,7 @@ func (n *names) init() {
 	n.pendingStatements, n.pendingPortals = map[string]*statement{}, map[string]*portal{}
 }
 
-// removePending removes the statements and portals of e from the pending ones.
+// removePending removes the statements and portals that e makes from the pending ones.
 func (n *names) removePending(e entry) {
 	switch e := e.(type) {
 	case *parseEntry:
@@ -117,7 +117,7 @@ func (n *names) removePendingPortal(name string, p *portal) {
 	}
 }
 
-// confirm applies a Parse, Bind or Close that the server has confirmed.
+// confirm applies the effect on names of a Parse, Bind or Close that the server has confirmed.
 func (n *names) confirm(e entry) {
 	n.removePending(e)
 	if p, ok := e.(*parseEntry); ok && p.cached != nil {
@@ -146,7 +146,7 @@ func (n *names) confirm(e entry) {
 	}
 }
 
-// confirmPrepared notes the statement that the i-th statement of the execution x, a PREPARE, has made on the server.
+// confirmPrepared notes that the server has run the i-th statement of x, a PREPARE, so that its statement exists.
 func (n *names) confirmPrepared(x *execution, i int) {
 	if i >= len(x.preparedStatements) || x.preparedStatements[i] == nil {
 		return
@@ -159,7 +159,7 @@ func (n *names) confirmPrepared(x *execution, i int) {
 	n.statements[name] = s
 }
 
-// confirmDeclared notes the cursor that the i-th statement of the execution x, a DECLARE, has made on the server.
+// confirmDeclared notes that the server has run the i-th statement of x, a DECLARE, so that its cursor exists.
 func (n *names) confirmDeclared(x *execution, i int) {
 	if i >= len(x.declaredPortals) || x.declaredPortals[i] == nil {
 		return
@@ -170,7 +170,8 @@ func (n *names) confirmDeclared(x *execution, i int) {
 	n.portals[name] = p
 }
 
-// undo applies an error: a Parse without a name has removed the statement without a name.
+// undo applies the effect on names of a message that has failed. A failed Parse without a name has still removed the
+// unnamed statement.
 func (n *names) undo(e entry) {
 	n.skip(e)
 	if _, isParse := e.(*parseEntry); isParse && e.base().name == "" {
@@ -178,7 +179,7 @@ func (n *names) undo(e entry) {
 	}
 }
 
-// skip applies that the server has skipped e.
+// skip forgets the pending statements and portals of e, which the server has skipped.
 func (n *names) skip(e entry) {
 	n.removePending(e)
 	switch e := e.(type) {
@@ -207,14 +208,14 @@ func (n *names) dropStatement(name string) {
 	}
 }
 
-// dropUnnamed applies a Query: it removes the statement and the portal without a name.
+// dropUnnamed removes the statement and the portal without a name, as a Query does.
 func (n *names) dropUnnamed() {
 	n.dropStatement("")
 	delete(n.portals, "")
 }
 
-// deallocate applies DEALLOCATE of a name or, if it is empty, of all. SQL cannot name the statement without a name,
-// which stays.
+// deallocate applies DEALLOCATE of a name, or DEALLOCATE ALL if name is empty. ALL does not remove the unnamed
+// statement.
 func (n *names) deallocate(name string) {
 	if name != "" {
 		n.dropStatement(name)
@@ -227,7 +228,7 @@ func (n *names) deallocate(name string) {
 	}
 }
 
-// closePortal applies CLOSE of a name or, if it is empty, of all.
+// closePortal applies CLOSE of a name, or CLOSE ALL if name is empty.
 func (n *names) closePortal(name string) {
 	if name == "" {
 		n.dropPortals(true)
@@ -236,8 +237,8 @@ func (n *names) closePortal(name string) {
 	delete(n.portals, name)
 }
 
-// dropPortals applies the end of a transaction. Cursors WITH HOLD outlive it, unless withHoldToo is set. Cursors of a
-// transaction that is rolled back do not, which the server says when they are used.
+// dropPortals removes the portals that end with a transaction. Cursors WITH HOLD stay, unless withHoldToo is set. A
+// rollback ends those as well, but the proxy leaves it to the server to refuse their use.
 func (n *names) dropPortals(withHoldToo bool) {
 	for name, p := range n.portals {
 		p.txEnded = true

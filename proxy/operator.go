@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// serveOperator logs an operator in as an agent is, by a password over TLS or on this machine. It then hands the
-// connection to the route's handler.
+// serveOperator authenticates an operator as it would an agent: over TLS, or from this machine. It then passes the
+// connection to [Route].Serve.
 func (c *conn) serveOperator(st *startup, route Route) error {
 	if err := c.identify(st, route); err != nil {
 		c.server.metrics.SessionOpened(metrics.Refused)

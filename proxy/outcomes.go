@@ -2,8 +2,8 @@ package proxy
 
 import "time"
 
-// outcomes are the entries whose answers end in the chunk at hand. They are reported once the client has the answers,
-// or has closed its connection.
+// outcomes collects the entries whose answers end in the current chunk. The proxy records them once the chunk was
+// written to the client, or the client has closed its connection.
 type outcomes struct {
 	entries      []entry
 	requestTimes []time.Duration // how long the proxy worked on each request
@@ -14,7 +14,7 @@ func (o *outcomes) add(entries ...entry) { o.entries = append(o.entries, entries
 
 func (o *outcomes) addRequest(d time.Duration) { o.requestTimes = append(o.requestTimes, d) }
 
-// reportReturned tells enforcement how many rows the client is about to have.
+// reportReturned tells enforcement how many rows each of the entries returns, before the client gets them.
 func (o *outcomes) reportReturned() {
 	for _, e := range o.entries {
 		if t := e.base().ticket; t != nil {
@@ -27,7 +27,7 @@ func (o *outcomes) reportReturned() {
 	}
 }
 
-// record counts and records the entries that have ended.
+// record updates the metrics and writes the outcomes of the entries to the audit.
 func (o *outcomes) record(m Metrics) {
 	if len(o.requestTimes) > 0 {
 		elapsed := time.Since(o.timeOfRead)

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// serveOwner connects to the owner's server, sends the startup message as it came and relays bytes until both sides have
-// closed. Nothing after the startup message is parsed.
+// serveOwner connects to the owner's server, forwards the startup message, and relays bytes until both sides have
+// closed. It parses nothing after the startup message.
 func (c *conn) serveOwner(st *startup, u Upstream) error {
 	c.server.metrics.SessionOpened(metrics.Owner)
 	defer c.server.metrics.SessionClosed(metrics.Owner)
@@ -27,7 +27,7 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 	c.mu.Lock()
 	c.isBroken = true // From here on only the server sends messages to the client.
 	c.mu.Unlock()
-	// The server's own authentication_timeout applies to the login.
+	// From here on the server's own authentication_timeout limits the login.
 	c.setDeadline(time.Time{})
 	c.loggedIn(Owner, st)
 
@@ -37,7 +37,7 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 		defer c.recoverPanic()
 		_ = copyOneWay(c.client, upstream)
 		halfClose(c.client)
-		c.end(nil) // The server would read nothing more. A client that is idle may not notice for long.
+		c.end(nil) // The server reads nothing more, and an idle client would not notice that for long.
 	}()
 	err = copyOneWay(upstream, c.client)
 	halfClose(upstream)
@@ -66,8 +66,7 @@ func (c *conn) dialOwner(u Upstream, startup []byte) (net.Conn, error) {
 	return upstream, nil
 }
 
-// copyOneWay copies until src ends. After an error it ends both directions, since one alone is of no use. While nothing
-// arrives, no buffer is held.
+// copyOneWay copies bytes from src to dst until src ends or an error occurs. It holds no buffer while nothing arrives.
 func copyOneWay(dst net.Conn, src net.Conn) error {
 	source := newSource(src)
 	if source.raw != nil {

@@ -6,14 +6,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A signed text depends on the form of its parameters' values. A Bind of other values binds the same statement under
-// row security alone. That is prepared for this Bind under a name of the proxy, and the client does not notice.
+// Some rewritten texts are right only for parameter values of certain forms, such as patterns
+// ([verdict.Verdict].Forms). For a Bind with other values, the proxy prepares a text that relies on row security alone,
+// under a name of the proxy. The client does not notice.
 
-// rowSecurityName is the name of the statement that is read under row security alone.
+// rowSecurityName is the server's name of the statement that the proxy prepares for a single Bind, most often with a
+// text that relies on row security alone.
 const rowSecurityName = verdict.SealStatement + "_plain"
 
-// valuesFit reports whether a Bind, after its names, has values of the forms that a text depends on. ok is false if the
-// Bind is malformed.
+// valuesFit reports whether the parameter values of a Bind have the forms that the text of v relies on. rest is the
+// Bind behind its names; ok is false if it is malformed.
 func valuesFit(v *verdict.Verdict, rest []byte) (valuesFit, ok bool) {
 	if len(v.Forms) == 0 {
 		return true, true
@@ -22,8 +24,8 @@ func valuesFit(v *verdict.Verdict, rest []byte) (valuesFit, ok bool) {
 	return ok && v.ParametersFit(values), ok
 }
 
-// bindValues reads the values of a Bind, behind its names, and returns the bytes that follow them. NULL is nil. A value
-// of type text has the same bytes in both formats.
+// bindValues returns the parameter values of a Bind and the bytes behind them; NULL is nil. rest is the Bind behind its
+// names. Formats are ignored, since a value of type text has the same bytes in both.
 func bindValues(rest []byte) (values [][]byte, remaining []byte, ok bool) {
 	formats, rest, ok := readCount(rest)
 	if !ok || len(rest) < 2*formats {
@@ -51,7 +53,7 @@ func bindValues(rest []byte) (values [][]byte, remaining []byte, ok bool) {
 	return values, rest, true
 }
 
-// withValues returns what a Bind says of parameters and results, with other values of the parameters in the same formats.
+// withValues returns rest, a Bind behind its names, with other parameter values in the same formats.
 func withValues(rest []byte, values [][]byte) (out []byte, ok bool) {
 	formats, _, ok := readCount(rest)
 	oldValues, remaining, valid := bindValues(rest)
@@ -61,7 +63,7 @@ func withValues(rest []byte, values [][]byte) (out []byte, ok bool) {
 	return append(appendValues(append(out, rest[:2+2*formats]...), values), remaining...), true
 }
 
-// appendValues appends the number of values and the values.
+// appendValues appends the number of parameter values and the values, as a Bind has them.
 func appendValues(out []byte, values [][]byte) []byte {
 	out = binary.BigEndian.AppendUint16(out, uint16(len(values)))
 	for _, value := range values {
@@ -74,7 +76,8 @@ func appendValues(out []byte, values [][]byte) []byte {
 	return out
 }
 
-// textParameters returns what a Bind says of parameters and results that all have the text format.
+// textParameters returns the part of a Bind behind its names, for these parameter values, with all parameters and
+// results in text format.
 func textParameters(values [][]byte) []byte {
 	if len(values) == 0 {
 		return noParameters
@@ -82,7 +85,7 @@ func textParameters(values [][]byte) []byte {
 	return append(appendValues([]byte{0, 0}, values), 0, 0)
 }
 
-// readCount reads the number of things that follow.
+// readCount reads a 16-bit number of elements.
 func readCount(b []byte) (n int, rest []byte, ok bool) {
 	if len(b) < 2 {
 		return 0, nil, false

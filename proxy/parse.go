@@ -13,8 +13,8 @@ type parseEntry struct {
 
 	statement *statement // the statement that Parse makes; nil if Parse is refused, or is a message of the proxy
 
-	cached      *cachedStatement // the statement is one that the proxy keeps prepared; nil: it is not
-	sentAsClose bool             // the statement was prepared before, so that a Close of an unused name is sent in place of the Parse
+	cached      *cachedStatement // the statement of the proxy's cache that stands for it; nil: it is not cached
+	sentAsClose bool             // the cache has prepared it before: the proxy sends a Close of an unused name instead
 }
 
 func (e *parseEntry) appendRefused(dst []byte) []byte { return e.refusal.parse(dst, e.upstreamName) }
@@ -34,7 +34,7 @@ func (e *parseEntry) handleAnswer(a *answers, typ byte, _ int) (isExpected bool,
 
 var parseComplete = []byte{'1', 0, 0, 0, 4}
 
-// parse stages a Parse.
+// parse decides on a Parse message and adds it to the batch.
 func (r *requests) parse(body []byte) error {
 	name, text, types, ok := decodeParse(body)
 	if !ok {
@@ -98,7 +98,7 @@ func (r *requests) parse(body []byte) error {
 	if name != "" {
 		sentText = v.PreparedText()
 	}
-	if renamed == nil && name != "" && r.pooled() { // the next connection does not know it: it is prepared for each Bind
+	if renamed == nil && name != "" && r.pooled() { // other connections lack it: each Bind prepares it
 		st.hiddenFromServer, e.upstreamName = true, rowSecurityName
 		r.stageProxyMessage(&closeEntry{object: 'S'}, rowSecurityName, appendClose(nil, 'S', rowSecurityName))
 	}

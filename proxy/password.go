@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// verifyPassword asks for a password in plain text: a token. Anybody who reads the token could use it. So the proxy
-// requests it only where nobody can read it: over TLS, or over a unix socket.
+// verifyPassword asks the client for a token as its password, in plain text. Since anybody who reads a token can use
+// it, the proxy asks only over TLS or a Unix socket.
 func (c *conn) verifyPassword(user string, verify func(context.Context, string) (TokenGrant, error)) error {
 	if _, local := c.client.RemoteAddr().(*net.UnixAddr); c.binding == nil && !local {
 		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").

@@ -8,12 +8,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// While a database is paused, the messages that its agents send outside a transaction wait here. Nothing of them is
-// decided or reaches the server before the pause ends. A transaction that is open goes on, and so does a group of
-// extended messages that has begun. If stopped in the middle, it would hold its locks for as long as the pause lasts.
+// While an operator has paused a database, messages that its agents send outside a transaction wait here. They are
+// neither decided nor sent to the server before the pause ends. An open transaction goes on, and so does a group of
+// extended messages that has begun. If stopped, they would hold their locks for as long as the pause lasts.
 
 // waitWhilePaused returns when the messages that have arrived may be handled, or with an error if the session is over.
-// A client that leaves meanwhile is noticed: what it has sent is not run.
+// If the client leaves during the pause, none of its waiting messages is run. begun says that a group of messages has
+// begun.
 func (r *requests) waitWhilePaused(in *input, begun bool) error {
 	if r.whilePaused == nil || begun || in.unreadStart == in.unreadEnd {
 		return nil
@@ -30,7 +31,7 @@ func (r *requests) waitWhilePaused(in *input, begun bool) error {
 			if err := in.fill(); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 				return err
 			}
-		} else { // The client has sent as much as is read in advance.
+		} else { // The buffer is full, so nothing more is read.
 			select {
 			case <-resumed:
 			case <-r.ctx.Done():
@@ -45,7 +46,7 @@ func (r *requests) waitWhilePaused(in *input, begun bool) error {
 	}
 }
 
-// interruptReads makes reads from the client fail once resumed is closed, until the returned function is called.
+// interruptReads makes reads from the client fail from when resumed is closed until stop is called.
 func (c *conn) interruptReads(resumed <-chan struct{}) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -63,8 +64,8 @@ func (c *conn) interruptReads(resumed <-chan struct{}) (stop func()) {
 	}
 }
 
-// canceledInPauseError ends a session whose client cancels what waits: nothing of it has reached the server, which would
-// otherwise answer that it is canceled.
+// canceledInPauseError ends a session whose client sends a cancel request for a statement that waits during a pause.
+// The server does not have that statement, so it cannot report the cancellation.
 func canceledInPauseError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.QueryCanceled, sqlstate.ReasonNone, "canceling statement due to user request").
 		WithHint("Statements wait because the database is paused by an operator. Nothing was run; connect again.")

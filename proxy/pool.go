@@ -12,61 +12,61 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// In a pool, sessions share connections to the server. A session has a connection while a transaction is open or a
-// statement runs. It gives it back when the server is idle outside a transaction (see pooled.go). Connections of one
-// agent do not serve another.
+// With a pool, the sessions of one agent share connections to the server. A session has a connection while a
+// transaction is open or a statement runs, and returns it when the server is idle outside a transaction (see
+// pooled.go).
 //
-// Sessions that wait get connections in the order in which they came. An agent whose sessions wait does not keep
-// connections from other agents, except where the number for all agents together is reached. Then an agent with idle
-// connections loses one.
+// Waiting sessions get connections in the order in which they came. One agent's waiting sessions do not hold up other
+// agents', unless all agents together have reached their limit of connections. Then an idle connection of another agent
+// is closed to make room.
 
 // PoolSettings are the settings of an agent's pool.
 type PoolSettings struct {
 	Size int           // how many connections to the server the agent's sessions share; at least 1
-	Wait time.Duration // how long a session waits for one of them before it ends
+	Wait time.Duration // how long a session waits for a connection before it fails
 }
 
-// poolIdle is how long an idle connection is kept.
+// poolIdle is how long a connection may be idle before the pool closes it.
 const poolIdle = 5 * time.Minute
 
-// PoolState is what a pool has and does at a moment.
+// PoolState is a snapshot of a pool's size, use and counters.
 type PoolState struct {
 	Agent, Database string
-	Size            int           // how many connections it may have
-	Used            int           // connections that sessions have, or that are being made
-	Idle            int           // connections that no session has
+	Size            int           // how many connections the pool may have
+	Used            int           // connections that sessions use, or that are being made
+	Idle            int           // open connections that no session uses
 	Waiting         int           // sessions that wait for a connection
 	Taken           uint64        // how often a session got a connection
-	Waited          time.Duration // how long sessions have waited for them in all
+	Waited          time.Duration // how long all sessions together have waited for connections
 	TimedOut        uint64        // how often a session waited for too long
 }
 
-// pools are the pools of a server. Its lock guards them all.
+// pools has the pools of all agents of a [Server]. mu guards them all.
 type pools struct {
 	server *Server
 
 	mu         sync.Mutex
 	pools      map[agentKey]*pool
 	closed     bool
-	sweepTimer *time.Timer // closes connections that are idle for long; nil: none is idle
+	sweepTimer *time.Timer // the timer that closes connections that have been idle for long; nil: it does not run
 }
 
-// pool has the connections of one agent.
+// pool has the connections to the server that the sessions of one agent share.
 type pool struct {
 	pools       *pools
 	key         agentKey
 	size        int
-	idle        []*serverConn // the one that was used last at the end
-	openCount   int           // connections that there are, or that are being made
-	dialCount   int           // those that are being made
-	waiting     list.List     // a list of chan *serverConn; the session that came first is in front
-	pausedUntil time.Time     // when the pool may make further connections again; zero: it may
+	idle        []*serverConn // idle connections, the most recently used one last
+	openCount   int           // number of connections that are open or being made
+	dialCount   int           // number of connections that are being made
+	waiting     list.List     // the waiting sessions, the longest waiting first; each element is a chan *serverConn
+	pausedUntil time.Time     // until when the pool makes no further connections; zero: it may make them
 
 	taken, timedOut uint64
 	waited          time.Duration
 }
 
-// poolFor returns the pool of an agent, which has this size from now on.
+// poolFor returns the pool of an agent and sets its size.
 func (ps *pools) poolFor(key agentKey, size int) *pool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -82,7 +82,8 @@ func (ps *pools) poolFor(key agentKey, size int) *pool {
 	return p
 }
 
-// take returns a connection for the session of l. It prefers the one that was used last.
+// take returns a connection for the session of l: an idle one, preferably the most recently used, or a new one. It
+// waits if there is none.
 func (p *pool) take(ctx context.Context, l *connector) (*serverConn, error) {
 	start := time.Now()
 	for wait := l.wait; ; wait = l.wait - time.Since(start) {
@@ -91,7 +92,7 @@ func (p *pool) take(ctx context.Context, l *connector) (*serverConn, error) {
 			return c, err
 		}
 		if c != nil {
-			c.Close() // the new one has its place
+			c.Close() // the new connection takes its place
 		}
 		if c, err = l.dial(ctx); err == nil {
 			c.pool = p
@@ -104,7 +105,8 @@ func (p *pool) take(ctx context.Context, l *connector) (*serverConn, error) {
 	}
 }
 
-// takeOrWait returns a connection. If it is none, or began with other settings, the caller is to make one in its place.
+// takeOrWait returns a connection of the pool, for which it may wait. If the result is nil, or began with other
+// settings than those of l, the caller must make a new connection in its place.
 func (p *pool) takeOrWait(ctx context.Context, l *connector, wait time.Duration) (*serverConn, error) {
 	start := time.Now()
 	p.pools.mu.Lock()
@@ -129,8 +131,8 @@ func (p *pool) takeOrWait(ctx context.Context, l *connector, wait time.Duration)
 	return c, nil
 }
 
-// removeEnded takes a connection out that has ended. A connection that a session is about to have is that session's to
-// remove.
+// removeEnded removes an idle connection that the server has closed. If a session is just taking the connection, that
+// session removes it.
 func (p *pool) removeEnded(c *serverConn) {
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
@@ -140,8 +142,8 @@ func (p *pool) removeEnded(c *serverConn) {
 	}
 }
 
-// takeNow returns an idle connection, or whether the caller may make one; neither where it has to wait. The caller
-// holds the lock.
+// takeNow returns an idle connection, or true for mayDial if the caller may make a new one. If it returns neither, the
+// caller must wait. The caller holds the lock.
 func (p *pool) takeNow(l *connector) (c *serverConn, mayDial bool) {
 	if p.waiting.Len() > 0 {
 		return nil, false
@@ -156,7 +158,7 @@ func (p *pool) takeNow(l *connector) (c *serverConn, mayDial bool) {
 	if p.mayOpen() {
 		return nil, true
 	}
-	if len(p.idle) > 0 { // the idle connections began with other settings: the caller makes a new one in place of one of them
+	if len(p.idle) > 0 { // all began with other settings: the caller replaces this one
 		c := p.idle[0]
 		p.idle = slices.Delete(p.idle, 0, 1)
 		return c, false
@@ -164,8 +166,8 @@ func (p *pool) takeNow(l *connector) (c *serverConn, mayDial bool) {
 	return nil, false
 }
 
-// mayOpen reserves the place of one more connection. Where all agents together have as many as they may, an idle one of
-// another pool is closed. The caller holds the lock.
+// mayOpen reserves a place for one more connection, and returns false if there is none. If all agents together have
+// reached their limit, it closes an idle connection of another pool. The caller holds the lock.
 func (p *pool) mayOpen() bool {
 	if p.openCount >= p.size || p.isPaused() || !p.pools.server.slots.takeConnection(p.pools.server.maxConnections()) &&
 		!p.pools.closeIdleOf(p) {
@@ -175,7 +177,7 @@ func (p *pool) mayOpen() bool {
 	return true
 }
 
-// await waits for a connection, or for the place of one: then it returns nil.
+// await waits until another session offers a connection, or nil: then the caller may make a new one.
 func (p *pool) await(ctx context.Context, wait time.Duration, offer chan *serverConn,
 	waiter *list.Element) (*serverConn, error) {
 	timeout := time.NewTimer(wait)
@@ -191,7 +193,7 @@ func (p *pool) await(ctx context.Context, wait time.Duration, offer chan *server
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
 	select {
-	case c := <-offer: // the offer came in time after all
+	case c := <-offer: // another session has made the offer just now
 		if isRemoved {
 			go p.passOn(c)
 			return nil, errPeerGone
@@ -207,7 +209,7 @@ func (p *pool) await(ctx context.Context, wait time.Duration, offer chan *server
 	return nil, poolFullError(p.size)
 }
 
-// passOn passes on what a session that has ended was given.
+// passOn passes on the connection, or the place for one, that was offered to a session which has ended.
 func (p *pool) passOn(c *serverConn) {
 	if c == nil {
 		p.freePlace()
@@ -216,8 +218,8 @@ func (p *pool) passOn(c *serverConn) {
 	}
 }
 
-// put gives a connection back, to the session that waits first or to the idle ones. Nothing may be left in it that its
-// fields do not tell.
+// put returns a connection to the pool, which gives it to the first waiting session or keeps it idle. The fields of c
+// must describe all state that the connection holds.
 func (p *pool) put(c *serverConn) {
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
@@ -234,7 +236,8 @@ func (p *pool) put(c *serverConn) {
 	}
 }
 
-// offer gives a connection, or the place of one, to the session that waits first. The caller holds the lock.
+// offer gives the first waiting session a connection, or with nil the right to make one. It returns false if no session
+// waits. The caller holds the lock.
 func (p *pool) offer(c *serverConn) bool {
 	first := p.waiting.Front()
 	if first == nil {
@@ -245,13 +248,13 @@ func (p *pool) offer(c *serverConn) bool {
 	return true
 }
 
-// remove closes a connection that is not to be used any more.
+// remove closes a connection and frees its place in the pool.
 func (p *pool) remove(c *serverConn) {
 	c.Close()
 	p.freePlace()
 }
 
-// freePlace gives the place of a connection back that is closed, or was not made.
+// freePlace frees the place of a connection that was closed, or could not be made.
 func (p *pool) freePlace() {
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
@@ -265,27 +268,27 @@ func (p *pool) freePlaceNow() {
 	}
 }
 
-// releasePlace gives the place of a connection back to all pools. The caller holds the lock.
+// releasePlace frees the place of a connection for all pools. The caller holds the lock.
 func (p *pool) releasePlace() {
 	p.openCount--
 	p.pools.server.slots.releaseConnection()
 	p.pools.offerPlace()
 }
 
-// drop closes a connection and gives its place back. The caller holds the lock.
+// drop closes a connection and frees its place. The caller holds the lock.
 func (p *pool) drop(c *serverConn) {
 	go closeServer(c)
 	p.releasePlace()
 }
 
-// closeServer tells the server that a connection ends, and closes it.
+// closeServer sends the server a Terminate and closes the connection.
 func closeServer(c *serverConn) {
 	sendTerminate(c)
 	c.Close()
 }
 
-// offerPlace lets a pool make a connection whose sessions wait because all agents together had as many as they may. The
-// caller holds the lock.
+// offerPlace lets waiting sessions of any pool make connections, as far as the limits allow now. The caller holds the
+// lock.
 func (ps *pools) offerPlace() {
 	for _, p := range ps.pools {
 		if p.waiting.Len() > 0 && p.mayOpen() {
@@ -294,7 +297,8 @@ func (ps *pools) offerPlace() {
 	}
 }
 
-// isWaitingElsewhere tells whether a session of another pool waits for the number of all connections to go down.
+// isWaitingElsewhere reports whether a session of another pool waits only because all agents together have reached
+// their limit of connections.
 func (ps *pools) isWaitingElsewhere(except *pool) bool {
 	for _, p := range ps.pools {
 		if p != except && p.waiting.Len() > 0 && p.openCount < p.size && !p.isPaused() {
@@ -304,8 +308,8 @@ func (ps *pools) isWaitingElsewhere(except *pool) bool {
 	return false
 }
 
-// closeIdleOf closes an idle connection of another pool than this one, the one that is idle for longest. Its place is
-// the caller's then. The caller holds the lock.
+// closeIdleOf closes the connection that has been idle for longest, in any pool but except. It returns false if there
+// is none. The caller gets the connection's place, and holds the lock.
 func (ps *pools) closeIdleOf(except *pool) bool {
 	var from *pool
 	for _, p := range ps.pools {
@@ -322,14 +326,15 @@ func (ps *pools) closeIdleOf(except *pool) bool {
 	return true
 }
 
-// closeIdle closes an idle connection, whose place is the caller's then.
+// closeIdle closes the connection of any pool that has been idle for longest. The caller gets its place.
 func (ps *pools) closeIdle() bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	return ps.closeIdleOf(nil)
 }
 
-// startSweep starts the timer that closes connections which are idle for long. The caller holds the lock.
+// startSweep starts the timer that closes connections which have been idle for long, unless it runs. The caller holds
+// the lock.
 func (ps *pools) startSweep() {
 	if ps.sweepTimer == nil {
 		ps.sweepTimer = time.AfterFunc(poolIdle, ps.closeLongIdle)
@@ -357,7 +362,7 @@ func (ps *pools) closeLongIdle() {
 	}
 }
 
-// close closes all idle connections. Those that sessions give back later are closed then.
+// close closes all idle connections. Connections that sessions return later are closed at that time.
 func (ps *pools) close() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -376,7 +381,7 @@ func (ps *pools) close() {
 	}
 }
 
-// Pools returns the state of each agent's pool, by database and agent.
+// Pools returns the state of each agent's pool, sorted by database and agent.
 func (s *Server) Pools() []PoolState {
 	s.pools.mu.Lock()
 	defer s.pools.mu.Unlock()

@@ -7,13 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Where no connection can be made, because the server or the proxy has no room for one, sessions wait. They get those
-// that the pool has, as if it could have no more. A pool that has none says at once what is wrong.
+// If the pool cannot make a connection, because the server cannot be reached or has no room, sessions wait for those
+// that the pool has. If the pool has none, the session gets the error at once.
 
-// poolRetryPause is how long a pool that has connections makes no more after it could not make one.
+// poolRetryPause is how long a pool with open connections makes no new ones after it failed to make one.
 const poolRetryPause = 250 * time.Millisecond
 
-// noteDialed notes that a connection was made. Where sessions wait, the next may be made.
+// noteDialed notes that a connection was made, and lets waiting sessions make further ones.
 func (p *pool) noteDialed() {
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
@@ -21,8 +21,8 @@ func (p *pool) noteDialed() {
 	p.pools.offerPlace()
 }
 
-// noteNotDialed gives the place of a connection back that could not be made. It tells whether the session can wait for
-// another one of the pool: then no more are made for a while.
+// noteNotDialed frees the place of a connection that could not be made. It reports whether the session should wait for
+// one of the pool's other connections; then the pool makes no new ones for a while.
 func (p *pool) noteNotDialed(err error) (mustWait bool) {
 	p.pools.mu.Lock()
 	defer p.pools.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *pool) noteNotDialed(err error) (mustWait bool) {
 	return true
 }
 
-// isNoRoomError tells whether an error says that no connection can be made now, and nothing of the session's own.
+// isNoRoomError reports whether an error means that no session can get a new connection now, rather than only this one.
 func isNoRoomError(err error) bool {
 	var told *sqlstate.Error
 	if !errors.As(err, &told) {
@@ -55,12 +55,12 @@ func isNoRoomError(err error) bool {
 	return false
 }
 
-// isPaused tells whether the pool makes no more connections than it has. The caller holds the lock.
+// isPaused reports whether the pool makes no new connections for now. The caller holds the lock.
 func (p *pool) isPaused() bool {
 	return !p.pausedUntil.IsZero() && p.openCount > p.dialCount && time.Now().Before(p.pausedUntil)
 }
 
-// endPause lets sessions that wait make connections again.
+// endPause lets waiting sessions make connections again.
 func (ps *pools) endPause() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

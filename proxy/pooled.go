@@ -9,37 +9,38 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A session of a pool takes a connection when the client sends a message. It gives it back when the server is idle
-// outside a transaction and the client has sent no more. The state of a session on a server process goes with the
-// session or is removed:
+// A session of a pool takes a connection when the client sends a message. It returns the connection when the server is
+// idle outside a transaction and the client has sent nothing more. The state that a session has on the server process
+// either moves with the session or is removed:
 //
-//   - The identity. A connection keeps its seal where the next session has the same attributes; otherwise plans that hold
-//     it are dropped, and a new one is set before anything else is sent.
-//   - Settings. After a statement that may have changed some, the proxy reads their values before it gives the connection
-//     back. Another session gets RESET ALL and its own values.
-//   - Prepared statements. The proxy has the client's; on the server they are in the cache of statements of a connection,
-//     and are prepared where they are missing.
-//   - Numbers of sequences, which lastval and currval tell, and what triggers and functions of the owner may have left:
-//     after a statement that writes or calls such functions another session gets RESET ALL, DISCARD SEQUENCES and
-//     pg_advisory_unlock_all.
+//   - The identity (seal). A connection keeps its seal if the next session has the same attributes. Otherwise the proxy
+//     drops the plans that contain the seal, and sets a new one before it sends anything else.
+//   - Settings. After a statement that may have changed settings, the proxy reads their values before it returns the
+//     connection. For another session it sends RESET ALL and sets that session's values.
+//   - Prepared statements. The proxy remembers the client's statements, and prepares them on a connection that does not
+//     have them.
+//   - Sequence values (lastval, currval) and whatever triggers and functions of the owner may leave. After a statement
+//     that writes rows or calls such functions, the proxy runs RESET ALL, DISCARD SEQUENCES and pg_advisory_unlock_all
+//     before another session uses the connection.
 //
-// A session keeps its connection to its end once the server process holds state of it that cannot move. Examples are
-// notifications that it listens to, statements of PREPARE, advisory locks, and the seed of random(). It keeps it as
-// well while a cursor WITH HOLD is open. Such a connection is closed with the session.
+// A session keeps its connection to its end once the server process holds state that cannot move. Examples are LISTEN,
+// statements made by PREPARE, advisory locks, and the seed of random(). The proxy then closes the connection with the
+// session. A session also keeps its connection while a cursor WITH HOLD is open.
 
-// poolSession is what a session of a pool keeps of its own. It belongs to the goroutine that has the turn.
+// poolSession is the state of a pooled session that moves from connection to connection. Only the goroutine that has
+// the turn uses it (see [retryState]).
 type poolSession struct {
-	server          string            // when the server of the session was started
+	server          string            // the start time of the server with which the session began
 	connections     uint64            // how many connections the session has had so far
-	settings        map[string]string // settings that are not those of the startup message
-	settingsTouched bool              // the client may have changed settings since they were read
-	namedSettings   map[string]bool   // the settings that statements of the client have named to change them
+	settings        map[string]string // settings whose values differ from those at the start
+	settingsTouched bool              // the client may have changed settings since the proxy read them
+	namedSettings   map[string]bool   // names of settings that the client's statements may have changed
 }
 
-// pooled tells whether the session shares connections.
+// pooled reports whether the session shares connections to the server.
 func (s *session) pooled() bool { return s.connector != nil && s.connector.pool != nil }
 
-// takeConnection sees to it that the session has a connection.
+// takeConnection takes a connection from the pool if the session has none.
 func (r *requests) takeConnection() error {
 	if !r.pooled() || r.hasConnection() {
 		return nil
@@ -69,7 +70,8 @@ func (s *session) hasConnection() bool {
 	return s.connection != nil
 }
 
-// identify makes a connection the session's own: with its identity and its settings, and nothing of another session.
+// identify prepares a connection for this session: it sets the session's identity and settings, and removes what
+// another session has left.
 func (r *requests) identify(c *serverConn) error {
 	r.pooling.connections++
 	before := proxyMessages{}
@@ -84,7 +86,7 @@ func (r *requests) identify(c *serverConn) error {
 		for _, name := range slices.Sorted(maps.Keys(r.pooling.settings)) {
 			before.addSetting(name, r.pooling.settings[name])
 		}
-		if differs { // A text may mean something else with other settings.
+		if differs { // The cached statements were prepared under other settings.
 			r.ledger.dropAllCached()
 		}
 	}
@@ -99,11 +101,11 @@ func (r *requests) identify(c *serverConn) error {
 	return nil
 }
 
-// resetName is the name of statements that take away what another session has left.
+// resetName is the server's name of the proxy's statements that remove what another session has left.
 const resetName = verdict.SealStatement + "_reset"
 
-// setIdentity sends messages of the proxy, and a seal after them unless the connection has one for the same identity.
-// resets: the messages take the seal away.
+// setIdentity sends the messages that the argument before has. It then sets a new seal (signed identity), unless the
+// connection's seal has the same identity and remains. resets says that the messages remove the connection's seal.
 func (r *requests) setIdentity(c *serverConn, before proxyMessages, resets bool) error {
 	adopter, ok := r.decider.(verdict.SealSharer)
 	adopts := ok && c.seal.Value != "" && adopter.CanShareSeal(c.seal.Seal)
@@ -119,7 +121,7 @@ func (r *requests) setIdentity(c *serverConn, before proxyMessages, resets bool)
 	return r.setSealBehind(before)
 }
 
-// sendBefore sends messages of the proxy, if there are any, and waits for the answer.
+// sendBefore sends messages of the proxy, if there are any, and waits for the server's answer.
 func (r *requests) sendBefore(m proxyMessages) error {
 	for attempt := 1; m.hasMessages(); attempt++ {
 		code, err := r.sendProxyMessages(m.entries(), m.bytes)
@@ -135,8 +137,8 @@ func (r *requests) sendBefore(m proxyMessages) error {
 	return nil
 }
 
-// giveBack gives the connection back, if the session needs it no more. It belongs to the goroutine that reads the
-// answers.
+// giveBack returns the connection to the pool, if the session no longer needs it. Only the goroutine that reads the
+// answers calls it.
 func (a *answers) giveBack(c *serverConn) {
 	if !a.needsNoConnection() {
 		return
@@ -144,7 +146,7 @@ func (a *answers) giveBack(c *serverConn) {
 	select {
 	case <-a.retry.turn:
 	default:
-		return // the goroutine that has the turn offers the connection when it gives the turn up: see [requests.leaveTurn]
+		return // the goroutine that has the turn wakes this one later: see [requests.leaveTurn]
 	}
 	if !a.ledger.needsNoConnection() {
 		a.retry.leaveTurn()
@@ -162,14 +164,14 @@ func (a *answers) giveBack(c *serverConn) {
 		c.pool.put(c)
 		return
 	}
-	go func() { // A request that comes late would cancel what the next session runs.
+	go func() { // A late cancel request would hit the next session's statement.
 		c.runningCancels.Wait()
 		c.pool.put(c)
 	}()
 }
 
-// outlives tells whether the session goes on without a connection that has ended: all is answered, and it was about to
-// be given back. It belongs to the goroutine that reads the answers.
+// outlives reports whether the session goes on although its connection has ended: it no longer needed the connection.
+// Only the goroutine that reads the answers calls it.
 func (a *answers) outlives(c *serverConn) bool {
 	if !a.needsNoConnection() || !a.retry.tryTakeTurn() {
 		return false
@@ -182,14 +184,15 @@ func (a *answers) outlives(c *serverConn) bool {
 	return true
 }
 
-// needsNoConnection tells whether the session of a pool needs its connection no more, as far as the goroutine knows that
-// reads the answers.
+// needsNoConnection reports whether a pooled session no longer needs its connection, as far as the goroutine that reads
+// the answers can tell.
 func (a *answers) needsNoConnection() bool {
 	return a.pooled() && a.tail.remaining == 0 && a.unreadStart == a.unreadEnd && !a.retriedAnswer.answerIsRetried &&
 		a.ledger.needsNoConnection()
 }
 
-// detach takes the connection away from the session, unless the session has ended. The caller has the turn.
+// detach separates the connection from the session, and returns false if the session has ended. The caller has the turn
+// (see [retryState]).
 func (a *answers) detach(c *serverConn) bool {
 	c.seal = a.requests.seal
 	a.mu.Lock()
@@ -206,7 +209,8 @@ func (a *answers) detach(c *serverConn) bool {
 	return true
 }
 
-// wasOnlyWoken tells whether the goroutine that reads the answers was only woken. Then it waits for more.
+// wasOnlyWoken reports whether a read failed only because [requests.leaveTurn] woke the goroutine that reads the
+// answers. It then makes further reads possible.
 func (a *answers) wasOnlyWoken() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -217,8 +221,8 @@ func (a *answers) wasOnlyWoken() bool {
 	return true
 }
 
-// leaveTurn gives the turn up. Where the connection could be given back meanwhile, the goroutine that reads the answers
-// is woken to do so.
+// leaveTurn gives up the turn (see [retryState]). If the session no longer needs its connection, leaveTurn wakes the
+// goroutine that reads the answers, which returns the connection to the pool.
 func (r *requests) leaveTurn() {
 	if len(r.batch.items) > 0 { // The batch has messages that the server has not got yet.
 		r.ledger.setStaging(true)
@@ -234,7 +238,7 @@ func (r *requests) leaveTurn() {
 	}
 }
 
-// needsNoConnection tells whether the session needs its connection no more.
+// needsNoConnection reports whether the session is idle and has no state that needs its connection.
 func (l *ledger) needsNoConnection() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,27 +246,27 @@ func (l *ledger) needsNoConnection() bool {
 		len(l.channels) == 0
 }
 
-// keepConnection notes that the session needs its connection to its end.
+// keepConnection makes the session keep its connection to its end.
 func (l *ledger) keepConnection() {
 	l.mu.Lock()
 	l.keepsConnection = true
 	l.mu.Unlock()
 }
 
-// setCache gives the session the statements that are kept prepared on the connection it has.
+// setCache sets the cache of statements that are prepared on the session's connection.
 func (l *ledger) setCache(c *statementCache) {
 	l.mu.Lock()
 	l.cache = c
 	l.mu.Unlock()
 }
 
-// otherServerError ends a session whose server is not there any more, in the words of package enforce.
+// otherServerError ends a session whose server was restarted or replaced by another one.
 func otherServerError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonUpstream,
 		"the database server is another one than before, or was started anew").WithHint("Connect again.")
 }
 
-// noteSetting notes that a setting may have changed; "": any.
+// noteSetting notes that the client may have changed this setting, or any setting if name is "".
 func (p *poolSession) noteSetting(name string) {
 	p.settingsTouched = true
 	if name == "" {
@@ -274,8 +278,8 @@ func (p *poolSession) noteSetting(name string) {
 	p.namedSettings[name] = true
 }
 
-// noteLeftovers notes what a text that is about to run, and the statements that it runs by name, leave on the connection
-// of a pool.
+// noteLeftovers notes which state a text that is about to run may leave on a pooled connection. runs are the verdicts
+// on the statements that the text runs by name.
 func (r *requests) noteLeftovers(v *verdict.Verdict, runs []*verdict.Verdict) {
 	if !r.pooled() {
 		return

@@ -15,17 +15,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A load balancer in front of the proxy tells the client's address by the PROXY protocol. It is a header before the
-// client's first byte (https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt).
+// A load balancer in front of the proxy sends the client's address in a header before the client's first byte. This is
+// the PROXY protocol (https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt).
 const (
 	maxHeaderV1    = 107  // longest line of version 1, as the protocol has it
-	headHeaderV2   = 16   // length of the part of version 2 that says how long the rest is
-	maxRestV2      = 4096 // longest rest that is read
-	beginsHeader   = 6    // bytes that tell a header from anything else
+	headHeaderV2   = 16   // length of the fixed part of a version 2 header, which ends with the length of the rest
+	maxRestV2      = 4096 // longest rest of a version 2 header that the proxy accepts
+	beginsHeader   = 6    // number of first bytes that distinguish a header from a startup packet
 	commandProxyV2 = 0x21
 )
 
-// isBehindBalancer reports whether connections from an address begin with a PROXY header.
+// isBehindBalancer reports whether connections from an address must begin with a PROXY header.
 func (s *Server) isBehindBalancer(source net.Addr) bool {
 	tcp, ok := source.(*net.TCPAddr)
 	if !ok {
@@ -40,8 +40,8 @@ func (s *Server) isBehindBalancer(source net.Addr) bool {
 	return false
 }
 
-// readProxyHeader reads the PROXY header of a connection that must begin with one, and takes the client's address from
-// it. It reads no byte behind the header.
+// readProxyHeader reads the PROXY header if the connection must begin with one, and stores the client's address. It
+// reads no byte behind the header.
 func (c *conn) readProxyHeader() error {
 	if c.identity != nil || !c.server.isBehindBalancer(c.client.RemoteAddr()) {
 		return nil
@@ -51,7 +51,7 @@ func (c *conn) readProxyHeader() error {
 	case err == nil:
 		c.source, err = headerSource(header)
 	case len(header) == 0 || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return errPeerGone // A balancer connects without a word to learn whether the proxy listens.
+		return errPeerGone // This is a balancer's health check, which sends nothing.
 	case !errors.Is(err, errNoHeader):
 		return err
 	}
@@ -66,10 +66,10 @@ func (c *conn) readProxyHeader() error {
 	return nil
 }
 
-// errNoHeader means that the bytes of a client are no PROXY header.
+// errNoHeader means that a connection does not begin with a PROXY header.
 var errNoHeader = errors.New("the connection does not begin with a PROXY header")
 
-// readHeader reads a PROXY header and nothing behind it. It does not wait for bytes that only a header would have.
+// readHeader reads a PROXY header and nothing behind it. It fails at the first byte that no header could have.
 func readHeader(r io.Reader) ([]byte, error) {
 	header := make([]byte, 0, maxHeaderV1)
 	more := func(n int) error {
@@ -109,11 +109,11 @@ func readHeader(r io.Reader) ([]byte, error) {
 	return header, more(restLength)
 }
 
-// headerSource returns the client's address in a whole PROXY header; nil: the balancer itself has connected, or does
-// not tell the client's.
+// headerSource returns the client's address from a complete PROXY header. It returns nil if the balancer connects for
+// itself, or sends no address.
 func headerSource(header []byte) (net.Addr, error) {
 	if bytes.HasPrefix(header, proxyproto.SIGV2) && header[12] == commandProxyV2 && header[13] == byte(proxyproto.UNSPEC) {
-		return nil, nil // The package refuses it, and the protocol lets the receiver choose.
+		return nil, nil // The balancer does not know the address; package proxyproto would fail.
 	}
 	in := bytes.NewReader(header)
 	h, err := proxyproto.Read(bufio.NewReaderSize(in, headHeaderV2+maxRestV2))
@@ -131,7 +131,7 @@ func headerSource(header []byte) (net.Addr, error) {
 		return source, nil
 	case *net.UnixAddr:
 		if h.TransportProtocol.IsStream() {
-			return nil, nil // A path on the balancer's machine tells nothing here.
+			return nil, nil // The path of a socket on the balancer's machine is of no use.
 		}
 	}
 	return nil, errors.New("the header is not one of a TCP connection")

@@ -11,16 +11,16 @@ type queryEntry struct {
 
 	hardenedStatements []bool         // for each statement, whether it is preceded by the settings of a hardened plan
 	insertedTexts      []insertedText // the places of these settings in the text
-	steps              *queryInSteps  // steps in which the Query is sent; nil: it is sent as one message
+	steps              *queryInSteps  // the steps in which the proxy sends the Query (see steps.go); nil: one message
 
-	// The statement that it runs, which the proxy keeps prepared; nil: the text is sent.
+	// The cached statement that the proxy runs in place of the Query's text; nil: the proxy sends the text.
 	cached          *cachedStatement
-	commandComplete []byte // CommandComplete of the cached statement, until the server has committed it
+	commandComplete []byte // the cached statement's CommandComplete, held back until ReadyForQuery
 
-	// Set while the answers come, by the goroutine that reads them.
-	// the number of settings of a hardened plan that the server has yet to answer before the next statement
+	// The goroutine that reads the server's answers sets the fields below. how many inserted settings the server has yet
+	// to answer before the next statement
 	settingsToAnswer int
-	description      []byte // the columns of the result in progress, if the proxy reads the keys of its rows
+	description      []byte // the RowDescription of the current result, if the audit records keys of its rows
 }
 
 func (e *queryEntry) endsWithReady() bool { return true }
@@ -59,7 +59,7 @@ func (e *queryEntry) handleAnswer(a *answers, typ byte, length int) (isExpected 
 	return e.answerRows(a, typ, length), nil
 }
 
-// query handles a Query message: it decides on the text and stages it.
+// query decides on a Query message and adds it to the batch.
 func (r *requests) query(body []byte) error {
 	e := &queryEntry{}
 	text, ok := decodeQuery(body)
@@ -111,7 +111,8 @@ func (r *requests) query(body []byte) error {
 	return r.stageQuery(e, v, &n)
 }
 
-// stageQuery stages a Query that is allowed, and refuses it if it cannot be sent as it has to be.
+// stageQuery adds an allowed Query to the batch. It still refuses the Query if it reads foreign tables again, or cannot
+// be divided into its statements.
 func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) error {
 	e.verdict, e.ticket = v, r.decider.Record(v, n.namedVerdicts...)
 	e.setNames(n)
@@ -158,10 +159,10 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 	return nil
 }
 
-// queryBehindExecuteError is the refusal of a Query in a pipeline of PostgreSQL 18 or newer. A Query with the settings
-// of a hardened plan in front has several statements. These end the block that the server has made of the messages
-// behind an Execute, as one statement does not. Whether a Query has such settings depends on how large tables are,
-// which a client must not see.
+// queryBehindExecuteError refuses a Query behind an Execute without a Sync, on PostgreSQL 18 or newer. There the server
+// treats the messages behind the Execute as a transaction block. A Query with inserted settings has several statements,
+// which end that block; a single statement does not. Whether the proxy inserts settings depends on the sizes of tables,
+// which a client must not learn.
 func queryBehindExecuteError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol,
 		"a Query behind an Execute without a Sync is not for agents").

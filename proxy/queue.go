@@ -1,13 +1,13 @@
 package proxy
 
-// entryQueue has the entries that are sent and still to be answered, the oldest first.
+// entryQueue has the entries that were sent and are not answered yet, the oldest first.
 type entryQueue struct {
 	entries []entry
-	first   int // the first entry that still waits
+	first   int // the index of the oldest entry
 }
 
-// The queue of an idle session has no more room than maxKeptQueue entries. A queue that never becomes empty is moved to
-// the front of its memory after moveThreshold entries.
+// An empty queue keeps memory for at most maxKeptQueue entries. A queue that never becomes empty is copied to new
+// memory after moveThreshold entries were answered.
 const (
 	maxKeptQueue  = 64
 	moveThreshold = 1024
@@ -18,7 +18,7 @@ func (q *entryQueue) len() int { return len(q.entries) - q.first }
 // waiting returns the entries that are not answered yet.
 func (q *entryQueue) waiting() []entry { return q.entries[q.first:] }
 
-// push adds an entry.
+// push adds an entry behind the others.
 func (q *entryQueue) push(e entry) { q.entries = append(q.entries, e) }
 
 // head returns the entry that has waited longest, or nil.
@@ -53,7 +53,7 @@ func (q *entryQueue) clear() []entry {
 	return all
 }
 
-// endsWithReady reports whether an answer is to come that ends with ReadyForQuery.
+// endsWithReady reports whether the queue has a Query or a Sync, whose answers end with ReadyForQuery.
 func (q *entryQueue) endsWithReady() bool {
 	for _, e := range q.waiting() {
 		if e.endsWithReady() {
@@ -63,10 +63,11 @@ func (q *entryQueue) endsWithReady() bool {
 	return false
 }
 
-// mayChangeTxStatus reports whether an answer is to come that may report another state of the transaction.
+// mayChangeTxStatus reports whether the queue has a message whose answer may change the known state of the transaction.
 func (q *entryQueue) mayChangeTxStatus() bool {
 	for _, e := range q.waiting() {
-		// An Execute of the proxy for the message behind it changes nothing, and the server keeps its answer back.
+		// An Execute that the proxy sends ahead of a client's message changes nothing, and the server may not answer it
+		// before a Sync.
 		_, isExecute := e.(*executeEntry)
 		if e.endsWithReady() || isExecute && !e.base().preparesNext {
 			return true
@@ -75,7 +76,8 @@ func (q *entryQueue) mayChangeTxStatus() bool {
 	return false
 }
 
-// isAwaited reports whether an answer is to come that the server does not keep back.
+// isAwaited reports whether waiting for answers makes sense: the queue has an entry other than a Close, whose answer
+// may come only with the next Sync.
 func (q *entryQueue) isAwaited() bool {
 	for _, e := range q.waiting() {
 		if _, isClose := e.(*closeEntry); !isClose {
@@ -85,7 +87,7 @@ func (q *entryQueue) isAwaited() bool {
 	return false
 }
 
-// isOneGroup reports whether the queue has just one Query, or messages up to the only Sync among them.
+// isOneGroup reports whether the queue has exactly one Query, or one group of messages that ends with its Sync.
 func (q *entryQueue) isOneGroup() bool {
 	for i, e := range q.waiting() {
 		if e.endsWithReady() != (i+1 == q.len()) {

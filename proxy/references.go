@@ -5,41 +5,43 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// nameUses is what a text that is about to run does with the names of the session's statements and portals.
+// nameUses says what a text that is about to run does by name with prepared statements and portals (PREPARE, EXECUTE,
+// DECLARE, FETCH …).
 type nameUses struct {
 	namedVerdicts      []*verdict.Verdict // verdicts on the statements that the text runs by name
-	preparedStatements []*statement       // the statements that PREPARE makes, by the verdict's effects
-	declaredPortals    []*portal          // the portals that DECLARE makes, by the verdict's effects
+	preparedStatements []*statement       // the statement that the i-th effect of the verdict, a PREPARE, makes
+	declaredPortals    []*portal          // the portal that the i-th effect of the verdict, a DECLARE, makes
 	fetchedPortals     []*portal          // the portals that FETCH and MOVE run
 	dropsSeal          bool
-	ticket             verdict.Ticket // ticket for the record of a refusal
+	ticket             verdict.Ticket // the audit's ticket for a refusal
 }
 
-// setNames gives an execution what its text does with names.
+// setNames copies the uses of names from n to the execution.
 func (x *execution) setNames(n *nameUses) {
 	x.namedVerdicts, x.preparedStatements, x.declaredPortals, x.dropsSeal = n.namedVerdicts, n.preparedStatements,
 		n.declaredPortals, n.dropsSeal
 }
 
-// nameResolver finds what the effects of a text mean for names. Each statement and portal that the text names must
-// exist, be allowed by the current policy and catalog, and be a query.
+// nameResolver resolves the names in a text to statements and portals. Each one that the text runs must exist, be
+// allowed by the current policy and catalogs, and be a query.
 type nameResolver struct {
 	nameUses
 
 	r              *requests
 	verdict        *verdict.Verdict
-	group          uint64                // the group of the message
-	madeStatements map[string]*statement // statements that the same text made; nil where it has deallocated one
-	allDeallocated bool                  // the same text has deallocated all other statements
-	openedPortals  map[string]*portal    // portals that the same text opened
+	group          uint64                // the number of the message's group
+	madeStatements map[string]*statement // statements that the same text has made; nil value: deallocated
+	allDeallocated bool                  // the same text has run DEALLOCATE ALL before
+	openedPortals  map[string]*portal    // cursors that the same text has declared
 }
 
-// resolveNames finds what the text of verdict v does with names. group is the group of its message.
+// resolveNames resolves the names in the text of v, and notes the statements and portals that the text makes as
+// pending. group is the number of its message's group (messages up to a Sync).
 func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, refusal *sqlstate.Error, err error) {
 	if len(v.Effects) == 0 {
 		return n, nil, nil
 	}
-	// Statements that the text runs by name may run with other claims than the current ones.
+	// The text may change claims before it runs a statement by name, so the current claims may not be right.
 	r.claimsUnknown = verdict.ClaimsChangeWithin(v.Effects)
 	defer func() { r.claimsUnknown = false }()
 	resolver := nameResolver{r: r, verdict: v, group: group}
@@ -61,7 +63,7 @@ func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, r
 	return resolver.nameUses, nil, nil
 }
 
-// resolve handles the i-th effect of the text.
+// resolve handles e, the i-th effect of the text.
 func (n *nameResolver) resolve(i int, e verdict.Effect) (refusal *sqlstate.Error, err error) {
 	switch e.Kind {
 	case verdict.EffectPrepare:
@@ -106,7 +108,7 @@ func (n *nameResolver) prepare(i int, e verdict.Effect) *sqlstate.Error {
 	return nil
 }
 
-// deallocate notes that a statement is removed.
+// deallocate notes that the text removes a statement, or all if name is "".
 func (n *nameResolver) deallocate(name string) {
 	if n.madeStatements == nil {
 		n.madeStatements = map[string]*statement{}
@@ -119,7 +121,7 @@ func (n *nameResolver) deallocate(name string) {
 	}
 }
 
-// statement returns the prepared statement with a name as it is when the text comes to it; nil: there is none.
+// statement returns the prepared statement that a name means at this point of the text, or nil.
 func (n *nameResolver) statement(name string) (*statement, error) {
 	if st, isKnown := n.madeStatements[name]; isKnown || n.allDeallocated {
 		return st, nil
@@ -127,7 +129,7 @@ func (n *nameResolver) statement(name string) (*statement, error) {
 	return n.r.ledger.statement(name, n.r.group.number, n.r.flush)
 }
 
-// execute adds a prepared statement to the runs, or returns the reason why it may not run.
+// execute adds the statement that an EXECUTE names to namedVerdicts, or returns the reason why it may not run.
 func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
 	st, err := n.statement(name)
 	if err != nil {
@@ -171,7 +173,8 @@ func (n *nameResolver) declare(i int, e verdict.Effect) *sqlstate.Error {
 	return nil
 }
 
-// fetch adds the query of a cursor to the runs, or returns the reason why it may not run.
+// fetch adds the query of the cursor that a FETCH or MOVE names to namedVerdicts, or returns the reason why it may not
+// run.
 func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 	p := n.openedPortals[name]
 	if p == nil {
@@ -201,15 +204,16 @@ func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 	return nil, nil
 }
 
-// changeClaim refuses to change a setting that decides which rows an open cursor WITH HOLD will read. Where the setting
-// says for whom the session acts, no cursor may be open: the next user would get rows of this one.
+// changeClaim handles a change of a setting that the policy maps to an attribute. It refuses the change while an open
+// cursor WITH HOLD has yet to read its rows, which depend on the setting. A setting that says for whom the session acts
+// (acts) cannot change while any cursor is open: the next user could get rows of this one.
 func (n *nameResolver) changeClaim(setting string, acts bool) (*sqlstate.Error, error) {
 	for _, p := range n.openedPortals {
 		if p.withHold || acts {
 			return openHoldCursorError(setting), nil
 		}
 	}
-	isQuery := n.group == noGroup // a Query drops the unnamed portal
+	isQuery := n.group == noGroup // a Query drops the unnamed portal, so that portal does not count
 	if acts && n.r.ledger.hasOpenResult(isQuery) {
 		if err := n.r.flush(); err != nil {
 			return nil, err
@@ -227,8 +231,8 @@ func (n *nameResolver) changeClaim(setting string, acts bool) (*sqlstate.Error, 
 	return nil, nil
 }
 
-// hasUnreadHold reports whether a cursor WITH HOLD is open whose rows are not read yet. The server reads them when its
-// transaction ends, with the claims of that time.
+// hasUnreadHold reports whether a cursor WITH HOLD is open whose rows the server has not read yet. The server reads
+// them when the transaction commits, with the claims of that time.
 func (r *requests) hasUnreadHold() (bool, error) {
 	if !r.ledger.hasUnreadHold() {
 		return false, nil
@@ -240,7 +244,8 @@ func (r *requests) hasUnreadHold() (bool, error) {
 	return r.ledger.hasUnreadHold(), nil
 }
 
-// dropSeal refuses to take the seal away inside a transaction.
+// dropSeal notes that the text, a DISCARD ALL, removes the session's seal (signed identity). It refuses that inside a
+// transaction.
 func (n *nameResolver) dropSeal() (*sqlstate.Error, error) {
 	if err := n.r.flush(); err != nil {
 		return nil, err

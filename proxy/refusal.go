@@ -8,13 +8,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refusal is the error that the client gets in place of the server's error with the same token. ⏎ ⏎ A refused message
-// is replaced by a form of it that is certain to fail on the server, early and without effect, so ⏎ that transaction
-// state, pipeline, Sync and portals end up exactly as PostgreSQL leaves them after an error.
+// refusal is an error that the proxy gives the client for a message that it refuses. In place of the message the proxy
+// sends the server its refused form: a message that contains the token and is certain to fail without effect. So the
+// transaction, the pipeline and portals end up as PostgreSQL leaves them after an error. The client gets err in place
+// of the server's error, which quotes the token.
 type refusal struct {
 	err   *sqlstate.Error
 	token string
-	retry bool // the message may be allowed if it is decided once more
+	retry bool // the proxy may decide on the message once more, and then allow it
 }
 
 func newRefusal(err *sqlstate.Error) *refusal {
@@ -23,15 +24,15 @@ func newRefusal(err *sqlstate.Error) *refusal {
 	return &refusal{err: err, token: tokenPrefix + hex.EncodeToString(b[:])}
 }
 
-// tokenPrefix begins the token of every refusal.
+// tokenPrefix is the beginning of every refusal's token.
 const tokenPrefix = "denied_"
 
-// matches reports whether the server's message is the one that the refused form causes. Another message (25P02 in a
-// transaction that has failed) is the server's own answer.
+// matches reports whether the server's error message comes from the refused form. Other errors, such as 25P02 in a
+// failed transaction, are the server's own.
 func (r *refusal) matches(message string) bool { return strings.Contains(message, r.token) }
 
-// text returns a statement that fails where the client's own text fails: in the parser, or as it runs. For most
-// refusals that is parse analysis, which comes after the server has looked at the transaction's state.
+// text returns a statement that fails in the stage in which PostgreSQL would report this error. For most refusals that
+// is parse analysis, which comes after PostgreSQL's check for a failed transaction.
 func (r *refusal) text() string {
 	switch r.err.Code {
 	case sqlstate.SyntaxError:
@@ -44,7 +45,7 @@ func (r *refusal) text() string {
 	return `SELECT "` + r.token + `"`
 }
 
-// isEarly reports whether the server finds this fault of a Bind, Describe or Execute before it looks for a failed
+// isEarly reports whether PostgreSQL reports this error for a Bind, Describe or Execute before it checks for a failed
 // transaction.
 func (r *refusal) isEarly() bool {
 	switch r.err.Code {
@@ -54,24 +55,24 @@ func (r *refusal) isEarly() bool {
 	return false
 }
 
-// noParameterTypes is the end of a Parse that declares no parameter types.
+// noParameterTypes is the part of a Parse behind its text, if it declares no parameter types.
 var noParameterTypes = []byte{0, 0}
 
-// noParameters is the end of a Bind without parameters. inBinary is the end of a Bind that asks for all values of the
-// result in binary.
+// noParameters is the part of a Bind behind its names, without parameters. inBinary is the same, but requests all
+// result columns in binary.
 var (
 	noParameters = []byte{0, 0, 0, 0, 0, 0}
 	inBinary     = []byte{0, 0, 0, 0, 0, 1, 0, 1}
 )
 
-// The methods below append messages that go to the server in place of refused ones and cause an error there. Some
-// faults are reported only after the server has looked for a failed transaction (25P02). For these a failing Parse is
-// sent in place of the Bind, Describe or Execute; see isEarly.
+// The methods below append the refused forms, which fail on the server. PostgreSQL reports some errors only after its
+// check for a failed transaction (25P02). For these a failing Parse replaces the Bind, Describe or Execute; see
+// isEarly.
 
 func (r *refusal) query(dst []byte) []byte { return appendQuery(dst, r.text()) }
 
-// parse appends a Parse that fails, with the name of the refused one. A Parse without a name removes the statement
-// without a name even when it fails.
+// parse appends a Parse that fails, with the name of the refused Parse: even a failed Parse without a name removes the
+// unnamed statement.
 func (r *refusal) parse(dst []byte, name string) []byte {
 	return appendParse(dst, name, r.text(), noParameterTypes)
 }
@@ -97,7 +98,7 @@ func (r *refusal) execute(dst []byte) []byte {
 	return appendExecute(dst, r.token, 0)
 }
 
-// The errors below are the server's own, for names that do not exist and for messages that it cannot read.
+// The errors below have PostgreSQL's own SQLSTATEs and texts, for names that do not exist and for malformed messages.
 
 const (
 	invalidStatementName sqlstate.Code = "26000"

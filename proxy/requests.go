@@ -8,10 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// requests relays the client's messages to the server in batches. A batch ends where the client asks for an answer:
-// with a Query, a Sync or a Flush. How the network divides the client's bytes does not matter.
+// requests relays the client's messages to the server in batches. A batch ends when the client requests an answer, by a
+// Query, Sync or Flush, however the network divides the client's bytes.
 //
-// It belongs to the goroutine that has the turn (see [retryState]).
+// Only the goroutine that has the turn uses it (see [retryState]).
 type requests struct {
 	*session
 
@@ -21,23 +21,23 @@ type requests struct {
 	snapshots snapshotState
 	foreign   foreignReads
 
-	settingsChanged bool // the transaction may have changed settings that texts are parsed by
-	planHardened    bool // the settings of a hardened plan may apply in the transaction
+	settingsChanged bool // the transaction may have changed settings that affect how PostgreSQL parses or plans
+	planHardened    bool // the proxy may have set the settings of a hardened plan in the transaction
 
-	claimsUnknown bool  // it is not known with which claims the current text runs
+	claimsUnknown bool  // the claims with which the current text's statements run are not known
 	copyEntry     entry // a COPY FROM STDIN that is about to be sent
-	barrier       entry // entry that must be answered before anything else is sent
+	barrier       entry // the entry that the server must answer before the proxy sends anything else
 	batch         batch
 }
 
-// messageGroup is what the client has sent since its last Sync.
+// messageGroup describes the messages that the client has sent since its last Sync.
 type messageGroup struct {
-	number            uint64 // counts Syncs
-	hasMessages       bool   // the group has a message
+	number            uint64 // the number of Syncs before the group
+	hasMessages       bool   // the group has at least one message
 	isSingleQuery     bool   // the group is a Query without messages before it
-	usesCache         bool   // statements may be those that are kept prepared: see [requests.beginGroup]
-	executes          int    // number of Execute messages; a Query ends the count as well
-	endsTx            bool   // the last message ends the transaction
+	usesCache         bool   // messages may use cached statements: see [requests.beginGroup]
+	executes          int    // number of Execute messages since the last Query in the group
+	endsTx            bool   // the last message was an Execute that ends the transaction
 	lastExecuteEndsTx bool   // the last Execute ends the transaction, and no portal was bound since
 	dropsSeal         bool   // the last message removes the seal
 }
@@ -46,7 +46,8 @@ func newRequests(s *session) *requests {
 	return &requests{session: s, snapshots: snapshotState{ledger: s.ledger}}
 }
 
-// run relays messages, and returns when the session is over. The caller has the turn.
+// run reads the client's messages and relays them until the session is over. The caller has the turn (see
+// [retryState]).
 func (r *requests) run() error {
 	in := newInput(r.client)
 	in.budget = &r.server.largeBufferBytes
@@ -83,12 +84,13 @@ func (r *requests) run() error {
 	}
 }
 
-// stageInput handles the messages that have arrived whole. It returns finished if the session ends with err.
+// stageInput handles the messages that have completely arrived. If finished is true, the session ends, with err as the
+// reason.
 func (r *requests) stageInput(in *input, unanswered *openMessages) (finished bool, err error) {
 	for {
 		typ, body, ok, err := in.next()
 		if err != nil {
-			return true, r.finishBatch(err) // The messages before this one still count.
+			return true, r.finishBatch(err) // The messages before this one are still sent.
 		}
 		if !ok {
 			return false, nil
@@ -135,10 +137,10 @@ func (r *requests) stageInput(in *input, unanswered *openMessages) (finished boo
 	}
 }
 
-// openMessages are the messages since the client last asked for an answer.
+// openMessages describes the messages since the client's last Query, Sync or Flush.
 type openMessages struct {
-	moreFollow bool // the client sends more before it waits
-	binds      int  // Bind messages behind which there is no Execute yet
+	moreFollow bool // the client must send more before it can wait for an answer
+	binds      int  // number of Bind messages since the last Execute
 }
 
 func (o *openMessages) add(typ byte) {
@@ -155,11 +157,11 @@ func (o *openMessages) add(typ byte) {
 	}
 }
 
-// isPortalUnrun tells whether the last Bind is about to be executed: a large batch does not end in between.
+// isPortalUnrun reports whether an Execute for the last Bind is expected. A large batch is not divided between the two.
 func (o *openMessages) isPortalUnrun() bool { return o.binds == 1 }
 
-// finishBatch sends the messages that the client sent before it left, or before it broke the protocol. It waits for the
-// answers, as PostgreSQL does, which reads one message after the other. Then the session ends with err.
+// finishBatch sends the messages that the client sent before it left or violated the protocol, and waits for the
+// answers. PostgreSQL would also run these messages first. Then the session ends with err.
 func (r *requests) finishBatch(err error) error {
 	if err := r.flush(); err != nil {
 		return err
@@ -169,7 +171,8 @@ func (r *requests) finishBatch(err error) error {
 	return err
 }
 
-// handle stages one message of the client. It tells whether it was the last one.
+// handle decides on one message of the client and adds it to the batch. It returns true for Terminate, the last
+// message.
 func (r *requests) handle(typ byte, body []byte) (isLast bool, err error) {
 	r.snapshots.begin(len(r.batch.items) > 0)
 	if isRefused, err := r.beginBehindEnd(typ); isRefused || err != nil {
@@ -209,14 +212,14 @@ func (r *requests) handle(typ byte, body []byte) (isLast bool, err error) {
 	case 'X':
 		return true, nil
 	case 'd', 'c', 'f':
-		// Outside COPY FROM STDIN the server ignores these.
+		// The server ignores CopyData, CopyDone and CopyFail outside a COPY FROM STDIN.
 	default:
 		return false, invalidTypeError(typ)
 	}
 	return false, err
 }
 
-// maxText is how long the text of a Query or a Parse may be, in bytes.
+// maxText returns the maximum length in bytes of the text of a Query or a Parse.
 func (r *requests) maxText() int {
 	if maximum := r.server.config.MaxText; maximum > 0 {
 		return maximum
@@ -224,7 +227,7 @@ func (r *requests) maxText() int {
 	return defaultMaxText
 }
 
-// refuseTooLong refuses a message that was not read.
+// refuseTooLong refuses a message whose body was discarded because it is too long.
 func (r *requests) refuseTooLong(typ byte, size int) error {
 	r.snapshots.begin(len(r.batch.items) > 0)
 	if isRefused, err := r.beginBehindEnd(typ); isRefused || err != nil {
@@ -239,14 +242,15 @@ func (r *requests) refuseTooLong(typ byte, size int) error {
 	return nil
 }
 
-// stageFlush stages a Flush, to which there is no answer.
+// stageFlush adds a Flush to the batch, which has no answer of its own.
 func (r *requests) stageFlush() {
 	start := len(r.batch.out)
 	r.batch.out = appendMessage(r.batch.out, 'H')
 	r.batch.add(start, nil)
 }
 
-// refuse stages the refused form of a message. t is the record of a refusal by the decider; nil: it has not decided.
+// refuse adds the refused form of a message to the batch. t is the audit's ticket if the decider has refused the
+// message; nil: the proxy itself refuses it.
 func (r *requests) refuse(e entry, err *sqlstate.Error, v *verdict.Verdict, t verdict.Ticket) {
 	b := e.base()
 	b.refusal, b.verdict, b.ticket = newRefusal(err), v, t
@@ -258,7 +262,7 @@ func (r *requests) refuse(e entry, err *sqlstate.Error, v *verdict.Verdict, t ve
 	r.batch.add(start, e)
 }
 
-// unrecordedRefusal is the refusal of a message on which the decider has no record.
+// unrecordedRefusal counts and returns a refusal that the audit does not record as the decider's.
 func (r *requests) unrecordedRefusal(err *sqlstate.Error) *refusal {
 	r.countDenied(err)
 	return newRefusal(err)
@@ -270,10 +274,11 @@ func (r *requests) countDenied(err *sqlstate.Error) {
 	}
 }
 
-// invalid refuses a message whose body is not what its type says.
+// invalid refuses a malformed message.
 func (r *requests) invalid(e entry) { r.refuse(e, invalidMessageError(), nil, nil) }
 
-// recheck asks for a verdict again, in case policy or catalog have changed since. A refusal comes with its record.
+// recheck asks the decider whether v still holds, since the policy or the catalogs may have changed. A refusal by the
+// decider comes with the audit's ticket.
 func (r *requests) recheck(v *verdict.Verdict) (current *verdict.Verdict, refusal *sqlstate.Error, t verdict.Ticket) {
 	current = r.decider.Recheck(r.ctx, v)
 	switch {
@@ -286,10 +291,10 @@ func (r *requests) recheck(v *verdict.Verdict) (current *verdict.Verdict, refusa
 	}
 }
 
-// isUnusable tells whether a verdict cannot be sent: its text would end early.
+// isUnusable reports whether an allowed text contains a NUL byte, at which the server would take the text to end.
 func isUnusable(v *verdict.Verdict) bool { return v.IsAllowed() && strings.IndexByte(v.Text, 0) >= 0 }
 
-// hasOnly tells whether all effects of a text are of these kinds.
+// hasOnly reports whether all effects of a text are of these kinds.
 func hasOnly(v *verdict.Verdict, kinds ...verdict.EffectKind) bool {
 	for _, e := range v.Effects {
 		found := false
@@ -303,12 +308,14 @@ func hasOnly(v *verdict.Verdict, kinds ...verdict.EffectKind) bool {
 	return true
 }
 
-// isTxControl tells whether a text only begins or ends transactions, or changes settings: it takes no snapshot.
+// isTxControl reports whether a text only begins or ends transactions, or changes settings, so that PostgreSQL takes no
+// snapshot for it.
 func isTxControl(v *verdict.Verdict) bool {
 	return hasOnly(v, verdict.EffectBegin, verdict.EffectEnd, verdict.EffectSet)
 }
 
-// onlyControlsSession tells whether a text only controls the session: it shows no rows.
+// onlyControlsSession reports whether a text shows no rows and only controls transactions, settings, prepared
+// statements or cursors.
 func onlyControlsSession(v *verdict.Verdict) bool {
 	return hasOnly(v, verdict.EffectBegin, verdict.EffectEnd, verdict.EffectSet, verdict.EffectDeallocate,
 		verdict.EffectClose)

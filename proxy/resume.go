@@ -7,12 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// An Execute of COMMIT, ROLLBACK or DISCARD ALL ends its transaction at once, and the messages behind it in the same
-// group begin another one. Where these need a new seal, the proxy waits for the answer to the Execute and sends a Sync
-// of its own. No transaction is open there, so the Sync ends none. Then it sets the seal as between two groups.
+// An Execute of COMMIT, ROLLBACK or DISCARD ALL ends the transaction at once, and messages behind it in the same group
+// begin another one. If that one needs a new seal (signed identity), the proxy waits for the answer to the Execute and
+// sends a Sync of its own. The Sync has no effect on the client's work, since no transaction is open. Then the proxy
+// sets the seal as between two groups.
 
-// beginBehindEnd prepares a message that may begin a transaction behind one that has ended its own, or has taken the
-// seal away. It refuses the message where the seal cannot be renewed.
+// beginBehindEnd runs before a message that may begin a transaction. An earlier message of the same group may have
+// ended the transaction, so that a new seal (signed identity) is due. beginBehindEnd then renews the seal, and refuses
+// the message if that is not possible.
 func (r *requests) beginBehindEnd(typ byte) (isRefused bool, err error) {
 	switch typ {
 	case 'Q', 'P', 'B', 'D', 'E':
@@ -35,15 +37,16 @@ func (r *requests) beginBehindEnd(typ byte) (isRefused bool, err error) {
 	return true, nil
 }
 
-// resumeGroup sets a new seal behind an Execute that ends its transaction. It is false where the server is still in a
-// transaction then. The Execute has failed and the server skips the rest of the group, or it was a COMMIT AND CHAIN.
+// resumeGroup sets a new seal (signed identity) behind an Execute that ends the transaction. It returns false if the
+// Execute has failed, so that the server skips the rest of the group (messages up to a Sync). It also returns false if
+// a transaction is open again, after COMMIT AND CHAIN.
 func (r *requests) resumeGroup() (bool, error) {
 	r.endInputPart()
 	r.stageFlush()
 	if err := r.flush(); err != nil {
 		return false, err
 	}
-	r.ledger.setStaging(true) // the session is not idle at the Sync
+	r.ledger.setStaging(true) // so that the session does not count as idle at the Sync's answer
 	start := time.Now()
 	if skips, ok := r.ledger.waitAnswered(); !ok {
 		return false, errPeerGone
@@ -58,20 +61,20 @@ func (r *requests) resumeGroup() (bool, error) {
 	if err := r.setSeal(); err != nil {
 		return false, err
 	}
-	r.batch.lastRead = r.batch.lastRead.Add(time.Since(start)) // the time that the server took is not the proxy's
+	r.batch.lastRead = r.batch.lastRead.Add(time.Since(start)) // the proxy's own time does not include the server's
 	r.group = messageGroup{number: r.group.number + 1}
 	r.snapshots.begin(false)
 	return true, nil
 }
 
-// discardsBehindEnd tells whether a Bind or Query of v is to begin a transaction in which DISCARD ALL can run. It can
-// if the last Execute of the group has ended the one before.
+// discardsBehindEnd reports whether v is a DISCARD ALL right behind an Execute that has ended the transaction. DISCARD
+// ALL can then run, since no transaction is open.
 func (r *requests) discardsBehindEnd(v *verdict.Verdict) bool {
 	return r.group.lastExecuteEndsTx && len(v.Effects) == 1 && v.Effects[0].Kind == verdict.EffectDiscard
 }
 
-// waitAnswered waits for the answers to all messages, none of which the server keeps back. It tells whether the server
-// skips the next messages; ok is false if the session is over.
+// waitAnswered waits until the server has answered all messages. skips says that the server skips messages up to the
+// next Sync; ok is false if the session is over.
 func (l *ledger) waitAnswered() (skips, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,48 +10,48 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A statement that was decided before a change of the catalogs which concerns agents is refused by the database while
-// it is planned. It is decided and sent once more where the client has no part of the answer yet. It must have come as
-// a Query of one statement, or as messages up to a Sync. It must also stand outside a transaction, or be the first of
-// one. The client notices nothing: the database has undone what was done of it.
+// If DDL that affects agents has run since a statement was decided, the database refuses the statement while planning
+// it. The proxy then decides on the statement and sends it once more, and the client notices nothing. This requires
+// that the client has no part of the answer yet. The statement must also have come as a Query of one statement, or as
+// messages up to a Sync. It must be outside a transaction, or the first statement of one.
 //
-// The goroutine that handles the client's messages has the turn: mostly the one that reads them. While that waits for
-// more of them, or for the answers, the goroutine that sends some once more can have it.
+// Only the goroutine that has "the turn" may handle the client's messages. Mostly this is the goroutine that reads
+// them. While it waits for more input, it leaves the turn, and a goroutine that sends messages once more can take it.
 
-// changedCatalogs is the message that pgconsent_signed.current_catalog raises with 40001.
+// changedCatalogs is the message of the error (40001) that the SQL function pgconsent_signed.current_catalog raises.
 const changedCatalogs = "pgconsent: the catalogs have changed since this statement was decided"
 
 const (
-	maxRetryBytes = 16 << 10 // bytes of the messages that are kept to be sent again
-	maxSent       = 5        // how often messages are sent at most
+	maxRetryBytes = 16 << 10 // limit of the remembered messages, in bytes
+	maxSent       = 5        // how often the proxy sends the same messages at most
 	retryPause    = 50 * time.Millisecond
-	turnPatience  = 20 * time.Millisecond // how long to wait for the turn of a goroutine that is about to leave it
+	turnPatience  = 20 * time.Millisecond // how long to wait until another goroutine leaves the turn
 )
 
-// retryState has the messages that the client has sent last, so that they can be sent once more. It belongs to the
-// goroutine that has the turn.
+// retryState remembers the client's last messages, so that the proxy can send them once more. Only the goroutine that
+// has the turn uses it.
 type retryState struct {
-	turn         chan struct{} // holds a value while no goroutine has the turn
+	turn         chan struct{} // a channel with one value while no goroutine has the turn
 	clientWrites atomic.Int64  // counts writes to the client
 
 	messages           []byte // messages as the client sent them
 	isPossible         bool   // the messages may be sent once more
 	complete           bool   // the last of the messages is a Query or a Sync
-	clientWritesBefore int64  // the number of writes before the messages were sent
+	clientWritesBefore int64  // the value of clientWrites before the messages were sent
 	sentCount          int    // how often the messages were sent
 	beginsTx           bool   // the messages begin a transaction
 
-	beginVerdict   *verdict.Verdict // verdict on the messages if they do nothing but begin a transaction
-	openingVerdict *verdict.Verdict // the verdict on the messages right before, which have begun the transaction in progress
+	beginVerdict   *verdict.Verdict // the verdict on the messages if they only begin a transaction
+	openingVerdict *verdict.Verdict // the verdict on the previous messages, if they have begun the open transaction
 }
 
-// takeTurn waits for the turn.
+// takeTurn waits until no other goroutine has the turn, and takes it.
 func (r *retryState) takeTurn() { <-r.turn }
 
-// leaveTurn gives the turn up.
+// leaveTurn gives up the turn.
 func (r *retryState) leaveTurn() { r.turn <- struct{}{} }
 
-// tryTakeTurn takes the turn from a goroutine that is about to give it up.
+// tryTakeTurn takes the turn if it becomes free within turnPatience.
 func (r *retryState) tryTakeTurn() bool {
 	select {
 	case <-r.turn:
@@ -61,8 +61,8 @@ func (r *retryState) tryTakeTurn() bool {
 	}
 }
 
-// start notes the messages that come next. They may be sent once more if the server is idle, outside a transaction or
-// in one that the messages before have begun.
+// start begins to remember the client's next messages. They may be sent once more only if the server is idle, and
+// outside a transaction or in one that the previous messages have begun.
 func (r *retryState) start(l *ledger) {
 	if cap(r.messages) > maxKeptBuffer {
 		r.messages = nil
@@ -76,7 +76,7 @@ func (r *retryState) start(l *ledger) {
 	r.clientWritesBefore, r.sentCount, r.beginsTx, r.beginVerdict = r.clientWrites.Load(), 1, false, nil
 }
 
-// add keeps a message of the client.
+// add remembers a message of the client.
 func (r *retryState) add(typ byte, body []byte) {
 	switch typ {
 	case 'Q', 'P', 'B', 'D', 'E', 'C', 'S':
@@ -90,11 +90,11 @@ func (r *retryState) add(typ byte, body []byte) {
 	r.complete = r.complete || typ == 'Q' || typ == 'S'
 }
 
-// forbidRetry notes a message that is not kept: no message is sent once more.
+// forbidRetry notes a message that cannot be remembered, so that the messages are not sent once more.
 func (r *retryState) forbidRetry() { r.isPossible = false }
 
-// noteSending notes the entries that are about to be sent. Statements that do more than the transaction undoes are not
-// sent once more.
+// noteSending notes the entries that are about to be sent. It forbids a retry if a statement does something that a
+// rollback does not undo.
 func (r *retryState) noteSending(entries []entry) {
 	for _, e := range entries {
 		if q, ok := e.(*queryEntry); ok && q.steps != nil {
@@ -116,7 +116,7 @@ func (r *retryState) addVerdict(v *verdict.Verdict) {
 	switch {
 	case isBegin && !r.beginsTx && r.openingVerdict == nil:
 		r.beginsTx, r.beginVerdict = true, v
-	case isBegin && r.beginVerdict == v: // The entry is the Bind or the Execute of that statement.
+	case isBegin && r.beginVerdict == v: // This entry is the Bind or the Execute of the BEGIN noted before.
 	case hasOnly(v, verdict.EffectNone, verdict.EffectExecute) && len(v.Effects) <= 1:
 		r.beginVerdict = nil
 	default:
@@ -124,19 +124,19 @@ func (r *retryState) addVerdict(v *verdict.Verdict) {
 	}
 }
 
-// canRepeat reports whether the messages may be sent once more by what is known of them. The caller has the turn.
+// canRepeat reports whether the remembered messages may be sent once more. The caller has the turn.
 func (r *retryState) canRepeat() bool {
 	return r.isPossible && r.complete && r.sentCount < maxSent && r.clientWrites.Load() == r.clientWritesBefore
 }
 
-// retriedAnswer is the state of the answer to messages that are sent once more.
+// retriedAnswer is the state of the server's answer to messages that may be sent once more.
 type retriedAnswer struct {
-	hasOtherAnswers bool   // the chunk has more to relay than these answers
-	answerIsRetried bool   // the answer in progress is not relayed: the messages are sent once more when it ends
-	err             []byte // the error that the answer in progress would be
+	hasOtherAnswers bool   // the current chunk also has other messages for the client
+	answerIsRetried bool   // the client does not get the current answer: the messages are sent once more when it ends
+	err             []byte // the error that the client gets if the messages cannot be sent once more
 }
 
-// repeats tells whether the messages whose error f is can be sent once more. Then the caller has the turn.
+// repeats reports whether the messages that the error f answers can be sent once more. If so, the caller has the turn.
 func (a *answers) repeats(f *errorFields) bool {
 	if f.fatal() || a.retriedAnswer.hasOtherAnswers || a.endedResult.execution != nil || !a.retry.tryTakeTurn() {
 		return false
@@ -148,7 +148,8 @@ func (a *answers) repeats(f *errorFields) bool {
 	return true
 }
 
-// isStale reports whether an error says that e was decided before a change of the catalogs.
+// isStale reports whether the error f means that e was decided before a change of the catalogs or of the agent's
+// rights.
 func isStale(e entry, f *errorFields) bool {
 	if f.code() == sqlstate.SerializationFailure && f.message == changedCatalogs {
 		return true
@@ -157,8 +158,8 @@ func isStale(e entry, f *errorFields) bool {
 	return r != nil && r.retry && r.err.Code == sqlstate.SerializationFailure && r.err.Reason == sqlstate.ReasonStale
 }
 
-// startRetry reports whether the messages in flight are one Query, or end with the one Sync among them. Then the
-// session is not idle before they are sent once more.
+// startRetry reports whether the messages in flight are exactly one Query, or one group that ends with its Sync. If so,
+// the session counts as busy until they are sent once more.
 func (l *ledger) startRetry() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +170,8 @@ func (l *ledger) startRetry() bool {
 	return true
 }
 
-// repeat decides the messages that the client has sent last once more and sends them again. It has the turn.
+// repeat decides on the remembered messages once more and sends them again. The goroutine that runs it has the turn,
+// and leaves it at the end.
 func (r *requests) repeat() {
 	defer r.leaveTurn()
 	defer r.recoverPanic()
@@ -180,14 +182,14 @@ func (r *requests) repeat() {
 
 func (r *requests) sendAgain() error {
 	state := &r.retry
-	if state.sentCount++; state.sentCount > 2 { // The catalog refresh may not have noticed the change yet.
+	if state.sentCount++; state.sentCount > 2 { // The proxy may not have read the changed catalogs yet.
 		select {
 		case <-time.After(time.Duration(state.sentCount) * retryPause):
 		case <-r.ctx.Done():
 			return errPeerGone
 		}
 	}
-	r.ledger.reportSealExpired() // A new seal says which catalogs are known.
+	r.ledger.reportSealExpired() // The next seal carries the catalog version that the proxy has read.
 	if err := r.openAgain(); err != nil {
 		return err
 	}
@@ -208,10 +210,10 @@ func (r *requests) sendAgain() error {
 	return nil
 }
 
-// handleAgain stages one of the messages once more.
+// handleAgain adds one of the remembered messages to the batch once more.
 func (r *requests) handleAgain(typ byte, body []byte) error {
 	if name, _, ok := readCString(body); typ == 'P' && ok && name != "" {
-		// The statement may exist since the first time.
+		// The first attempt may have prepared the statement.
 		upstream := verdict.UpstreamName(name)
 		r.stageProxyMessage(&closeEntry{object: 'S'}, upstream, appendClose(nil, 'S', upstream))
 		r.ledger.dropCachedName(name)
@@ -225,8 +227,8 @@ func (r *requests) handleAgain(typ byte, body []byte) error {
 	return nil
 }
 
-// openAgain rolls back the transaction that has failed with its first statement, if there is one, and begins it once
-// more.
+// openAgain rolls back a transaction whose first statement has failed, and begins it once more. Without such a
+// transaction it does nothing.
 func (r *requests) openAgain() error {
 	if status, _ := r.ledger.certainStatus(); status != 'E' {
 		return nil
@@ -242,7 +244,7 @@ func (r *requests) openAgain() error {
 	return r.runProxyQuery(r.retry.openingVerdict.Text, r.retry.openingVerdict)
 }
 
-// runProxyQuery sends a Query of the proxy and waits for its answer.
+// runProxyQuery sends a Query that the client did not send, and waits for its answer.
 func (r *requests) runProxyQuery(text string, v *verdict.Verdict) error {
 	e := &queryEntry{}
 	e.fromProxy, e.verdict, e.answered = true, v, make(chan struct{})

@@ -7,20 +7,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// Where the policy has the keys of rows recorded, the rows of such results are read. The descriptions of their columns
-// are kept, since a statement that is prepared once and executed often is described once.
+// If the policy requires the audit to record the keys of rows, the proxy reads the rows of such results. It remembers
+// the RowDescription of each text, since a client may describe a statement once and execute it often.
 
-// maxDescriptions is how many descriptions a session keeps.
+// maxDescriptions is how many RowDescriptions a session remembers at most.
 const maxDescriptions = 256
 
-// setKeyReader sets up that the keys in the rows of an execution are read, if its audit record has them.
+// setKeyReader makes the proxy read the keys in the rows of an execution, if its audit record includes them.
 func (x *execution) setKeyReader() {
 	if k, ok := x.ticket.(verdict.KeyReader); ok && k.ReadsKeys() {
 		x.keyReader = k
 	}
 }
 
-// readsKeys reports whether a message is read whole for the keys in it, or for what it says of them.
+// readsKeys reports whether the proxy must read the whole of a message of this type: a DataRow with keys for the audit,
+// or the RowDescription that describes such rows.
 func (a *answers) readsKeys(typ byte) bool {
 	if typ != 'T' && typ != 'D' {
 		return false
@@ -36,7 +37,8 @@ func (a *answers) readsKeys(typ byte) bool {
 	return typ == 'T' && isDescribe && e.base().verdict != nil && e.base().verdict.RecordsKeys
 }
 
-// readKeys reads a DataRow or a RowDescription that answers e; the body is nil if the message is too long.
+// readKeys passes the keys in a DataRow to the audit, or remembers a RowDescription. The message answers e; body is nil
+// if it is too long.
 func (a *answers) readKeys(e entry, typ byte, body []byte) {
 	switch e := e.(type) {
 	case *executeEntry:
@@ -62,7 +64,8 @@ func (a *answers) readKeys(e entry, typ byte, body []byte) {
 	a.descriptions[e.base().verdict.Text] = bytes.Clone(body)
 }
 
-// resultFormats reads the result formats at the end of a Bind, behind its names, and returns nil if they are not valid.
+// resultFormats returns the formats that a Bind requests for the result columns, or nil if they are malformed. rest is
+// the Bind behind its names.
 func resultFormats(rest []byte) []int16 {
 	_, rest, ok := bindValues(rest)
 	if !ok {

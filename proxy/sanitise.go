@@ -11,10 +11,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// internalName is in the name of each schema, role and setting of pgconsent, which clients do not use.
+// internalName occurs in the names of all schemas, roles and settings of pgconsent, which clients must not see.
 const internalName = "pgconsent"
 
-// forClient returns the error as the client gets it as the answer to e, and its SQLSTATE.
+// forClient returns the ErrorResponse that the client gets in answer to e, and its SQLSTATE.
 func (f *errorFields) forClient(e entry) ([]byte, sqlstate.Code) {
 	if r := e.base().refusal; r != nil && r.matches(f.message) {
 		return encodeError(nil, "ERROR", r.err), r.err.Code
@@ -22,8 +22,8 @@ func (f *errorFields) forClient(e entry) ([]byte, sqlstate.Code) {
 	return f.sanitisedMessage(e)
 }
 
-// sanitisedMessage returns a message of the server as the client gets it, and its SQLSTATE. e is the entry that it
-// answers, nil if it answers none.
+// sanitisedMessage returns the server's error without the fields that the client may not see, and its SQLSTATE. e is
+// the entry that the error answers, or nil.
 func (f *errorFields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 	code := f.code()
 	var v *verdict.Verdict
@@ -58,13 +58,13 @@ func (f *errorFields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 		Position:            int32(relayed.position),
 		Where:               relayed.context,
 	}).Encode(nil)
-	if err != nil { // The message cannot be longer than the server's.
+	if err != nil { // This cannot happen: the message is no longer than the server's.
 		return nil, code
 	}
 	return b, code
 }
 
-// texts returns the message, detail and hint that the client gets.
+// forwardedFields returns the severity, message, detail and hint that the client gets by the rule.
 func (f *errorFields) forwardedFields(e entry, rule *errorRule, code sqlstate.Code) errorFields {
 	relayed := errorFields{severity: f.severity, nonlocalizedSeverity: f.nonlocalizedSeverity}
 	mayPass := rule.passes('M') && f.isOwn(e)
@@ -85,8 +85,8 @@ func (f *errorFields) forwardedFields(e entry, rule *errorRule, code sqlstate.Co
 	return relayed
 }
 
-// originalPosition converts a position that the server reports into a position in the text of the verdict, without the
-// additions of the proxy.
+// originalPosition converts an error position in the text that the server got into a position in the verdict's text,
+// without what the proxy has inserted.
 func originalPosition(e entry, position int) int {
 	if q, ok := e.(*queryEntry); ok {
 		return q.withoutSettings(position) + q.stepOffset()
@@ -94,11 +94,11 @@ func originalPosition(e entry, position int) int {
 	return position
 }
 
-// namedColumns is how many columns a hint names.
+// namedColumns is how many columns of a table a hint names at most.
 const namedColumns = 40
 
-// columnsHint lists the columns that agents see, for the tables of a statement that hide some. It returns "" if no
-// table hides one.
+// columnsHint returns a hint that lists the visible columns of the statement's tables that hide some columns, or "" if
+// there is no such table.
 func columnsHint(v *verdict.Verdict) string {
 	var parts []string
 	for _, r := range v.RenamedRelations {
@@ -121,7 +121,8 @@ func columnsHint(v *verdict.Verdict) string {
 	return "Columns that you can read of " + strings.Join(parts, "; of ") + "."
 }
 
-// isOwn reports whether the error arose in the client's own statement, which e is, and not in code that others wrote.
+// isOwn reports whether the error arose in the client's own statement e itself, and not in a function, trigger or other
+// code of the database.
 func (f *errorFields) isOwn(e entry) bool {
 	if f.truncated {
 		return false
@@ -134,10 +135,10 @@ func (f *errorFields) isOwn(e entry) bool {
 	return isOwnContext(f.context, copies)
 }
 
-// quotesOthers reports whether an error of a statement that writes quotes a value which its text does not have.
-// PostgreSQL then computes and compares values that agents may not see: checks, indexes and conditions use hidden
-// columns, and hidden rows. Some errors quote the client's own values. They are those at a position of the text, in a
-// line of a COPY as it is read, or at the binding of a parameter.
+// quotesOthers reports whether an error of class 22 may quote a value that the agent may not see. While PostgreSQL
+// writes rows, checks, indexes and conditions compute with hidden columns and rows. So for a statement that writes,
+// only values that occur in its text may be quoted. Errors at a position of the text, in a value of COPY input, or at a
+// parameter's binding are about the client's own values.
 func (f *errorFields) quotesOthers(e entry, code sqlstate.Code) bool {
 	if code[:2] != "22" || f.position > 0 || e == nil || copyColumn.MatchString(f.context) ||
 		code == sqlstate.CharacterNotInRepertoire && copyRaw.MatchString(f.context) {
@@ -158,7 +159,7 @@ func writes(v *verdict.Verdict) bool {
 	return slices.ContainsFunc(v.Effects, func(effect verdict.Effect) bool { return effect.WritesRows })
 }
 
-// hasOtherQuotes reports whether a field has something in quotes that a text does not have.
+// hasOtherQuotes reports whether a field quotes something that does not occur in text.
 func hasOtherQuotes(field, text string) bool {
 	parts := strings.Split(field, `"`)
 	if len(parts) < 3 || strings.Contains(text, strings.Join(parts[1:len(parts)-1], `"`)) {
@@ -172,23 +173,25 @@ func hasOtherQuotes(field, text string) bool {
 	return false
 }
 
-// quotesRefusal reports whether the message quotes the refused form of a statement.
+// quotesRefusal reports whether the error quotes the token of a refused form, which the client must not see.
 func (f *errorFields) quotesRefusal(e entry) bool {
 	return e != nil && e.base().refusal != nil && strings.Contains(f.message+f.detail+f.hint, tokenPrefix)
 }
 
-// namesPgconsent reports whether a field names something internal to pgconsent.
+// namesPgconsent reports whether a field of an error names an internal object of pgconsent.
 func namesPgconsent(field string) bool { return strings.Contains(field, internalName) }
 
-// catalogNames replaces the views that agents read by the names of PostgreSQL's catalogs.
+// catalogNames replaces the names of pgconsent's catalog views, which rewritten statements read, by those of
+// PostgreSQL's catalogs.
 var catalogNames = strings.NewReplacer("pgconsent_catalog.is_", "information_schema.", "pgconsent_catalog.", "pg_catalog.")
 
 var qualifiedName = regexp.MustCompile(`\bpg_catalog\.([a-z_0-9]+)`)
 
-// grammarFunctions are the functions that PostgreSQL's grammar calls, qualified, for constructs with the same keyword.
+// grammarFunctions are functions that PostgreSQL itself names with pg_catalog when it parses constructs such as
+// EXTRACT, so its errors name them so as well.
 var grammarFunctions = map[string]bool{"extract": true, "position": true, "normalize": true, "overlaps": true, "xmlexists": true}
 
-// restoreNames turns names that the rewriter has put into the text back into the client's.
+// restoreNames replaces names in the error that the rewriter has put into the text by those that the client wrote.
 func (f *errorFields) restoreNames(v *verdict.Verdict) {
 	original := strings.ToLower(v.Original)
 	qualified := strings.Contains(original, "pg_catalog")
@@ -222,7 +225,7 @@ func clientNames(e entry, code sqlstate.Code, message string) string {
 	if x == nil || x.verdict == nil {
 		return message
 	}
-	// PREPARE, EXECUTE, DEALLOCATE and the statements about cursors have names in their texts.
+	// PREPARE, EXECUTE, DEALLOCATE and cursor commands name statements and portals in their texts.
 	if code == invalidStatementName || code == invalidCursorName {
 		if situation, rest, ok := strings.Cut(message, `"`); ok {
 			if name, ok := verdict.ClientName(rest); ok {

@@ -18,8 +18,9 @@ const (
 	mechanismPlus = "SCRAM-SHA-256-PLUS"
 )
 
-// authenticate runs a SCRAM exchange against credential, bound to the TLS connection where it can be. A wrong password
-// and a user that does not exist differ in nothing.
+// authenticate runs a SCRAM exchange with the client and checks its password against credential. It offers channel
+// binding over TLS if the server's certificate allows that. The client cannot tell a wrong password from a user that
+// does not exist.
 func (c *conn) authenticate(user string, credential scram.StoredCredentials) error {
 	server, err := scram.SHA256.NewServer(func(string) (scram.StoredCredentials, error) { return credential, nil })
 	if err != nil {
@@ -66,8 +67,8 @@ func (c *conn) authenticate(user string, credential scram.StoredCredentials) err
 	return nil
 }
 
-// readFirst reads the client's choice of a mechanism and its first SCRAM message. bindable is true if channel binding
-// was offered.
+// readFirst reads the client's choice of a mechanism and its first SCRAM message. bindable says that the proxy has
+// offered channel binding.
 func (c *conn) readFirst(bindable bool) (first string, err error) {
 	body, err := c.readPassword()
 	if err != nil {
@@ -113,7 +114,7 @@ func answerFirst(conversation *scram.ServerConversation, first string) (challeng
 	return challenge, nil
 }
 
-// verifyFinal checks the client's final message and returns the server's proof that it knows the verifier.
+// verifyFinal checks the client's final message and returns the proxy's proof that it knows the password verifier.
 func verifyFinal(conversation *scram.ServerConversation, user, message string) (proof string, err error) {
 	proof, err = conversation.Step(message)
 	if err == nil && conversation.Valid() {
@@ -145,7 +146,7 @@ var errLongLogin = sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProto
 func (c *conn) readPassword() ([]byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(c.client, head[:]); err != nil {
-		// A client without a password closes the connection here, to ask its user for one.
+		// Clients such as psql close the connection here, ask the user for a password, and connect again.
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(head[1:])

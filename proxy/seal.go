@@ -10,21 +10,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The seal is set by a statement and a portal of these names, which no client can use, and with a Sync of its own. A
-// Query in front of the client's messages would drop its statement without a name. An error in the client's messages
-// would undo a seal that shares their transaction. The value is a parameter, so that it shows nowhere as text. The
-// statement is prepared anew each time, since DEALLOCATE ALL drops it.
+// The seal is a signed value that tells the database on whose behalf the session acts. The proxy sets it by a statement
+// and portal of this name, which no client can use, followed by a Sync. A Query would drop the client's unnamed
+// statement. Without the Sync, an error in the client's messages would undo the seal with their transaction. The value
+// is a parameter, so that no log shows it in a text. The statement is prepared anew each time, since DEALLOCATE ALL
+// drops it.
 const (
 	sealName = verdict.SealStatement
 	sealText = "SELECT pg_catalog.set_config($1, $2, false)"
 )
 
-// Plans of prepared statements hold the seal that they were made under. Where a session runs many of them, their plans
-// are dropped with the seal, and each is made anew at its next run. Otherwise verifying the new seal is cheaper.
+// A cached plan contains the seal (signed identity) under which it was made, and must verify any other seal at each
+// run. If prepared statements ran often under the old seal, the proxy sends DISCARD PLANS with the new one, so that
+// PostgreSQL plans them again. Otherwise verifying is cheaper.
 const (
 	dropPlansName   = verdict.SealStatement + "_plans"
 	dropPlansText   = "DISCARD PLANS"
-	maxPreparedRuns = 200 // plans of a statement and of the verifying functions take some 1.5 ms, a verification 15 µs
+	maxPreparedRuns = 200 // planning a statement and the verifying functions takes about 1.5 ms, a verification 15 µs
 )
 
 const (
@@ -34,26 +36,27 @@ const (
 	queryCanceled sqlstate.Code = "57014"
 )
 
-// The database compares a seal with the beginning of the transaction, and shows no rows where the seal has expired. The
-// client could not tell that from an answer. So nothing that may begin a transaction is sent under a seal that is due.
-// The second transaction of one message is an exception, and has some time more. When the server gets too late to
-// messages that were sent in time, the session ends. Where the database's clock was moved, it answers a statement that
-// it plans with 40001, and the seal is renewed by the new time. A plan that it has cached shows no rows until the next
-// catalog refresh notices the clock.
+// The database compares the expiry of the seal (signed identity) with the start of the transaction, and shows no rows if the
+// seal has expired. The client could not tell this from an empty result. So the proxy sends nothing that may begin a
+// transaction under a seal that is due for renewal. A second transaction within one message is an exception, for which
+// the seal stays valid a little longer. If the server runs messages too late although they were sent in time, the
+// session ends. If the database's clock was moved, the database refuses a statement with 40001 while planning it, and
+// the proxy renews the seal by the new time. A cached plan shows no rows until the next catalog refresh notices the
+// moved clock.
 
-// sealState is the seal of the session.
+// sealState is the session's current seal, as the proxy has set it.
 type sealState struct {
 	verdict.Seal
 
-	preparedRuns int // how often prepared statements were bound under this seal
+	preparedRuns int // how often prepared statements were run under this seal
 }
 
-// isDue reports whether the seal is to be renewed before the next transaction.
+// isDue reports whether the proxy must renew the seal (signed identity) before the next transaction.
 func (s *sealState) isDue() bool { return time.Now().After(s.RenewAfter) || s.isStale() }
 
-// isTooOld reports whether no transaction may begin under the seal any more. It is asked where the seal cannot be
-// renewed before: in a message, or a group of them, that ends a transaction first. Half of the time between due and
-// expired is left to the server to get there.
+// isTooOld reports whether no transaction may begin under the seal (signed identity) any more. The proxy asks this
+// where it cannot renew the seal in time: a message, or group of messages, ends a transaction and begins another. The
+// limit is half-way between renewal and expiry, which leaves the server the other half to get there.
 func (s *sealState) isTooOld() bool {
 	validity := s.Expires.Sub(s.RenewAfter)
 	return s.RenewAfter.IsZero() || time.Now().After(s.RenewAfter.Add(validity/2)) || s.isStale()
@@ -61,21 +64,22 @@ func (s *sealState) isTooOld() bool {
 
 func (s *sealState) isStale() bool { return s.IsStale != nil && s.IsStale() }
 
-// noteDropped notes that a message takes the seal away: nothing that may begin a transaction is sent before a new one
-// is set.
+// noteDropped notes that a message removes the seal (signed identity) on the server. The proxy then sets a new seal
+// before it sends anything that may begin a transaction.
 func (s *sealState) noteDropped() { s.RenewAfter = time.Time{} }
 
-// setSeal requests a new seal from enforcement and sets it. The server must be idle, and nothing is sent after it
-// before it has answered. A message after a seal that fails would run under the one before.
+// setSeal gets a new seal (signed identity) from enforcement and sets it on the server, which must be idle. It waits
+// for the answer, since messages behind a seal that fails would run under the old seal.
 func (r *requests) setSeal() error { return r.setSealBehind(proxyMessages{}) }
 
-// setSealBehind is setSeal with other messages of the proxy in front, all of which succeed or none.
+// setSealBehind does what setSeal does, but first sends the messages that the argument before has. All of them succeed
+// together, or none.
 func (r *requests) setSealBehind(before proxyMessages) error {
 	seal, err := r.decider.Seal(r.ctx, r.backend)
 	if err != nil {
 		return sqlstate.AsError(err)
 	}
-	if r.seal.preparedRuns >= maxPreparedRuns { // After this the server plans prepared statements anew.
+	if r.seal.preparedRuns >= maxPreparedRuns { // The server then plans prepared statements anew.
 		before.addStatement(dropPlansName, dropPlansText)
 	}
 	if seal.RepresentedUser != nil {
@@ -88,13 +92,13 @@ func (r *requests) setSealBehind(before proxyMessages) error {
 		case err != nil:
 			return err
 		case code == "":
-			// The times are compared without the monotonic clock, which stands still while a machine sleeps.
+			// Round(0) strips the monotonic clock, which stands still while a machine sleeps.
 			seal.RenewAfter, seal.Expires = seal.RenewAfter.Round(0), seal.Expires.Round(0)
 			r.seal = sealState{Seal: seal}
 			r.ledger.noteSeal(seal)
 			return nil
 		case code == queryCanceled && attempt < sealAttempts:
-			// The error may come from a cancel request of the client that was too late for its own statement.
+			// The client may have sent a cancel request that came too late for its own statement. The proxy tries again.
 		default:
 			return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonIdentity, "the session could not be sealed").
 				WithHint("Run pgconsent doctor: the database did not take the session's identity.").
@@ -103,8 +107,8 @@ func (r *requests) setSealBehind(before proxyMessages) error {
 	}
 }
 
-// renewSeal sends the messages that are staged, waits for the answers and renews the seal. It returns false in the
-// middle of a transaction or of a group of messages, where that is not possible.
+// renewSeal sends the batch, waits for the answers and renews the seal (signed identity). It returns false in the
+// middle of a transaction or of a group of messages, where the seal cannot be renewed.
 func (r *requests) renewSeal() (bool, error) {
 	if err := r.flush(); err != nil {
 		return false, err
@@ -117,18 +121,18 @@ func (r *requests) renewSeal() (bool, error) {
 
 // proxyMessages are messages that the proxy sends by itself.
 type proxyMessages struct {
-	statements int // number of messages that prepare and run a statement, behind the Closes
+	statements int // number of statements that the messages prepare and run, behind the Closes
 	closes     int
 	bytes      []byte
 }
 
-// closeStatement adds a Close. It comes before all else.
+// closeStatement adds a Close of a statement. It must be called before the other methods that add messages.
 func (m *proxyMessages) closeStatement(name string) {
 	m.bytes = appendClose(m.bytes, 'S', name)
 	m.closes++
 }
 
-// addStatement adds messages that prepare a text and run it.
+// addStatement adds messages that prepare a statement with this text and run it.
 func (m *proxyMessages) addStatement(name, text string) {
 	m.bytes = appendOwnStatement(m.bytes, m.numberedName(name), text, noParameterTypes, noParameters)
 	m.statements++
@@ -140,7 +144,8 @@ func (m *proxyMessages) addSetting(setting, value string) {
 	m.statements++
 }
 
-// numberedName returns the name of a statement and its portal: the portals of one transaction have different names.
+// numberedName returns a name for the next statement and its portal. It adds a number, since portals of one transaction
+// need different names.
 func (m *proxyMessages) numberedName(name string) string {
 	if m.statements == 0 {
 		return name
@@ -150,7 +155,7 @@ func (m *proxyMessages) numberedName(name string) string {
 
 func (m *proxyMessages) hasMessages() bool { return len(m.bytes) > 0 }
 
-// entries returns the entries of the messages.
+// entries returns the ledger entries for the messages.
 func (m *proxyMessages) entries() (entries []entry) {
 	for range m.closes {
 		entries = append(entries, &closeEntry{object: 'S'})
@@ -161,8 +166,8 @@ func (m *proxyMessages) entries() (entries []entry) {
 	return entries
 }
 
-// sendProxyMessages sends messages of the proxy with a Sync behind them, and returns the SQLSTATE of the server's
-// error, or "".
+// sendProxyMessages sends messages of the proxy and a Sync, and waits for the answers. It returns the SQLSTATE of the
+// server's error, or "".
 func (r *requests) sendProxyMessages(entries []entry, messages []byte) (sqlstate.Code, error) {
 	sync := &syncEntry{}
 	sync.answered = make(chan struct{})
@@ -190,7 +195,7 @@ func (r *requests) sendProxyMessages(entries []entry, messages []byte) (sqlstate
 	}
 }
 
-// entriesOfProxyStatement returns the entries of the messages of appendOwnStatement.
+// entriesOfProxyStatement returns the ledger entries for the messages that appendOwnStatement appends.
 func entriesOfProxyStatement() []entry {
 	return []entry{&closeEntry{object: 'S'}, &parseEntry{}, &bindEntry{}, &executeEntry{}}
 }
@@ -203,7 +208,7 @@ func appendOwnStatement(dst []byte, name, text string, types, parameters []byte)
 	return appendExecute(dst, name, 0)
 }
 
-// appendSetting appends messages that change a setting by a statement of this name.
+// appendSetting appends messages that change a setting by set_config, in a statement with this name.
 func appendSetting(dst []byte, name, setting, value string) []byte {
 	types := []byte{0, 2, 0, 0, 0, 25, 0, 0, 0, 25} // The OIDs are those of two parameters of type text.
 	var p []byte
@@ -216,8 +221,8 @@ func appendSetting(dst []byte, name, setting, value string) []byte {
 	return appendOwnStatement(dst, name, sealText, types, p)
 }
 
-// refuseOutdated refuses messages up to end that were decided when the agent had fewer rights than the new seal grants.
-// They are sent only now.
+// refuseOutdated refuses unsent messages before end that were decided when the agent had fewer rights than the new seal
+// (signed identity) grants. The proxy may decide on them once more and send them again.
 func (r *requests) refuseOutdated(end int) {
 	isRefused := false
 	for i := r.batch.sent; i < end; i++ {
@@ -239,8 +244,8 @@ func (r *requests) refuseOutdated(end int) {
 	}
 }
 
-// beginsNextTransaction reports whether a message with these effects goes on after it has ended a transaction, and so
-// begins one in its middle.
+// beginsNextTransaction reports whether a Query with these effects ends a transaction and then has further statements,
+// which begin another.
 func beginsNextTransaction(effects []verdict.Effect) bool {
 	for i, e := range effects {
 		if e.Kind == verdict.EffectEnd && i+1 < len(effects) {
@@ -256,7 +261,8 @@ func decidedBeforeError() *sqlstate.Error {
 		WithHint("The statement was decided a moment before. Try it again.")
 }
 
-// discardInTxError is the refusal of DISCARD ALL where the seal, which it takes away, could not be set again.
+// discardInTxError refuses DISCARD ALL inside a transaction, where the proxy could not set again the seal (signed
+// identity) that it removes.
 func discardInTxError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ActiveTransaction, sqlstate.ReasonTransaction,
 		"DISCARD ALL cannot run inside a transaction block").

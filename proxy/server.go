@@ -14,12 +14,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// Metrics is what the proxy counts; [metrics.Metrics] implements it. Executions that a Decider records are counted by
-// the Decider.
+// Metrics receives the proxy's measurements; [metrics.Metrics] implements it. The Decider counts the executions that it
+// records, and the proxy does not.
 type Metrics interface {
 	SessionOpened(metrics.SessionKind)
 	SessionClosed(metrics.SessionKind)
-	// Statement counts a message that the proxy refuses before any Decider has seen it.
+	// CountStatement counts a message that the proxy itself refuses, without a record by the Decider.
 	CountStatement(verdict, reason, tag string)
 	RecordAddedTime(time.Duration)
 	CountRows(rows, bytes int64)
@@ -27,12 +27,13 @@ type Metrics interface {
 
 // Config configures a server. Router is required.
 type Config struct {
-	// TLS returns the configuration for a client's handshake, asked anew for each one so that certificates can be
-	// replaced. Nil, or a nil result: no TLS, and agents are served only on loopback and unix sockets.
+	// TLS returns the configuration for a client's handshake. The proxy calls it for each handshake, so certificates can
+	// be replaced. If TLS or its result is nil, there is no TLS, and the proxy serves agents only over loopback and Unix
+	// sockets.
 	TLS func() *tls.Config
 
-	// BalancerNetworks are the networks of load balancers: a connection from there must begin with a PROXY header, whose
-	// source counts as the client's address. From elsewhere a header is refused, as any bytes that are no startup packet.
+	// BalancerNetworks are the networks of load balancers. A connection from there must begin with a PROXY header, whose
+	// source address counts as the client's. From other addresses the proxy refuses such a header.
 	BalancerNetworks []netip.Prefix
 
 	Router  Router
@@ -43,9 +44,9 @@ type Config struct {
 	DialTimeout  time.Duration // how long to wait for a connection to the server; 0: 10 s
 	MaxLogins    int           // how many clients may be logging in at a time; 0: 512
 
-	// MaxSessions is how many connections to the server all agents together may have at a time. It is called for each
-	// new one; a result of 0, and nil, allow any number. Owners do not count. Sessions that do not share them have one
-	// each.
+	// MaxSessions returns how many connections to the server all agents together may have at a time; 0, or nil in place of
+	// the function: any number. The proxy calls it for each new connection. Connections of owners do not count. An agent's
+	// session without a pool has one connection.
 	MaxSessions func() int
 
 	MaxText int // longest text of an agent's Query or Parse, in bytes; 0: 1 MiB
@@ -67,13 +68,13 @@ type Server struct {
 	mu           sync.Mutex
 	listeners    map[net.Listener]struct{}
 	conns        map[*conn]struct{}
-	logins       int // how many of the connections are not logged in yet
+	logins       int // number of connections that are not logged in yet
 	draining     bool
-	aborted      bool           // what was left at the end of a drain is closed
-	runningConns sync.WaitGroup // counts the connections that are served, and the listeners that may have accepted one
+	aborted      bool           // Shutdown has closed the connections that were still open when its context ended
+	runningConns sync.WaitGroup // counts open connections, and running calls of Serve
 }
 
-// New checks the configuration.
+// New returns a server with this configuration, or an error if Router is missing.
 func New(c Config) (*Server, error) {
 	if c.Router == nil {
 		return nil, errors.New("proxy: Config.Router is missing")
@@ -104,8 +105,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts clients until the listener fails or Shutdown is called, and closes the listener. It may be called for
-// several listeners.
+// Serve accepts clients until l fails or Shutdown is called, and then closes l. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	s.mu.Lock()
@@ -133,7 +133,7 @@ func (s *Server) Serve(l net.Listener) error {
 			if errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			// Mostly no descriptors are left: sessions go on, and connections are accepted again once there is room.
+			// Most often the process has no file descriptors left. Open sessions go on, and Serve tries again after a pause.
 			s.log.Warn("accept failed", "error", err)
 			time.Sleep(pause)
 			pause = min(2*pause, time.Second)
@@ -148,11 +148,12 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// acceptPause is the pause after a failure to accept; each further failure doubles it.
+// acceptPause is the first pause after Accept has failed; each further failure doubles the pause, up to a second.
 const acceptPause = 5 * time.Millisecond
 
-// start serves a connection, or rejects its login where there are too many already. It returns false if the server is
-// closed. A connection that a listener accepted as the drain began is served: its client waits for an answer.
+// start serves a connection, or rejects it if too many clients are logging in. It returns false if the server is shut
+// down. A connection that a listener accepted just as Shutdown began is still served, since its client waits for an
+// answer.
 func (s *Server) start(c *conn, wasAccepted bool) bool {
 	switch isServed, isFull := s.add(c, wasAccepted); {
 	case isFull:
@@ -165,15 +166,15 @@ func (s *Server) start(c *conn, wasAccepted bool) bool {
 	return true
 }
 
-// keepAlive makes the system notice peers that disappear without closing the connection.
+// keepAlive turns on TCP keepalive, so that clients which disappear without closing the connection are noticed.
 func keepAlive(nc net.Conn) {
 	if t, ok := nc.(*net.TCPConn); ok {
 		_ = t.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4})
 	}
 }
 
-// add registers c, to be served or, if there are too many logins already, to be rejected. If both results are
-// false, the server is closed.
+// add registers the connection c. isServed says that the caller must serve it, isFull that it must reject the login,
+// since too many clients are logging in. If both are false, the server is shut down.
 func (s *Server) add(c *conn, wasAccepted bool) (isServed, isFull bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +191,7 @@ func (s *Server) add(c *conn, wasAccepted bool) (isServed, isFull bool) {
 	return true, false
 }
 
-// loggedIn counts a login as ended, which makes room for another one.
+// loggedIn notes that c is no longer logging in, so that another client may log in.
 func (s *Server) loggedIn(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +201,7 @@ func (s *Server) loggedIn(c *conn) {
 	}
 }
 
-// remove removes a connection that has ended.
+// remove unregisters a connection that has ended.
 func (s *Server) remove(c *conn) {
 	s.loggedIn(c)
 	s.mu.Lock()
@@ -215,10 +216,10 @@ func (s *Server) isDraining() bool {
 	return s.draining
 }
 
-// Shutdown drains: no client is accepted any more, idle sessions end at once with 57P01 and busy sessions as soon as
-// they are idle. Logins in progress go on, and these sessions end when they have been answered once. When ctx ends, the
-// other sessions are closed; the error is then ctx's. Idle sessions of owners cannot be told from busy ones, since their
-// bytes are not parsed: they have until ctx ends.
+// Shutdown accepts no more clients and ends agents' sessions with 57P01, as soon as each is idle. Logins in progress go
+// on, and their sessions end after the first answer. When ctx ends, Shutdown closes the remaining sessions and returns
+// ctx's error. Owners' sessions stay open until then, since the proxy does not parse their bytes and cannot tell idle
+// ones.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.pools.close()
 	s.mu.Lock()

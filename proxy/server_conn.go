@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// serverConn is a connection to the server that is logged in as the agent role. One session uses it at a time: to its
-// end, or for a transaction if it belongs to a pool.
+// serverConn is a connection to the server, logged in as the agent role. One session uses it at a time: to the
+// session's end, or only for a transaction if the connection belongs to a pool.
 type serverConn struct {
 	net.Conn
 	pid           uint32
@@ -25,24 +25,25 @@ type serverConn struct {
 	sink   sink
 	cache  statementCache
 
-	// State that the last session left on the connection; guarded by the turn of the session that has it.
+	// State that the last session left on the connection. Only the goroutine that has the turn (see [retryState]) of the
+	// current session uses it.
 	lastSession  string            // id of that session
-	seal         sealState         // the seal that the server has; its value is empty before the first
-	settings     map[string]string // settings that are not those which the connection began with
-	needsReset   bool              // there may be further state: sequence values, settings, locks
-	namesToClose []string          // the server's names of statements that are to be closed
+	seal         sealState         // the seal that is set on the server; its value is empty before the first
+	settings     map[string]string // settings whose values differ from those at the connection's start
+	needsReset   bool              // the server process may hold other state: sequence values, settings, locks
+	namesToClose []string          // the server's names of statements that the proxy must close
 
 	startupSettings string            // the startup settings, as [startupKey] writes them
-	initial         map[string]string // the values of settings with which the connection began
+	initial         map[string]string // the settings' values at the connection's start
 	idleSince       time.Time         // since when no session has the connection
 
 	mu      sync.Mutex
-	session *session // the session that answers belong to; nil: none has the connection
+	session *session // the session that gets the server's answers; nil: no session has the connection
 	reading bool     // a goroutine reads from it
-	isDead  bool     // the connection was closed, or the server sent a message, while no session had it
+	isDead  bool     // the connection ended, or the server sent bytes, while no session had it
 	pool    *pool    // nil: it belongs to one session
 
-	woken          bool         // the reading goroutine was woken; guarded by the lock of its session's conn
+	woken          bool         // wake(true) was called last; guarded by the lock of the session's conn
 	canceling      atomic.Int32 // number of cancel requests that are being sent
 	runningCancels sync.WaitGroup
 }
@@ -61,8 +62,8 @@ func newServerConn(hc *pgconn.HijackedConn, serverStarted string, u Upstream) *s
 	return c
 }
 
-// wake has the goroutine that reads the answers return from reading with [os.ErrDeadlineExceeded], or lets it read
-// again.
+// wake(true) makes reads of the goroutine that reads the answers fail with [os.ErrDeadlineExceeded]. wake(false) lets
+// it read again.
 func (c *serverConn) wake(isSet bool) {
 	var at time.Time
 	if isSet {
@@ -72,7 +73,7 @@ func (c *serverConn) wake(isSet bool) {
 	c.woken = isSet
 }
 
-// assignTo gives a session the answers that come from now on. It returns false if the connection has ended meanwhile.
+// assignTo makes s the session that gets the server's answers. It returns false if the connection has ended meanwhile.
 func (c *serverConn) assignTo(s *session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +89,7 @@ func (c *serverConn) assignTo(s *session) bool {
 	return true
 }
 
-// release ends what assignTo has begun. It belongs to the goroutine that reads.
+// release undoes assignTo. Only the goroutine that reads the answers calls it.
 func (c *serverConn) release() {
 	c.mu.Lock()
 	s := c.session
@@ -97,8 +98,8 @@ func (c *serverConn) release() {
 	s.outgoing.Done()
 }
 
-// read reads the server's answers for as long as the connection lives, and relays them to the client of the session
-// that has it.
+// read reads the server's answers until the connection ends, and relays them to the client of the session that has the
+// connection.
 func (c *serverConn) read() {
 	o := &answers{relay: relay{source: c.source}}
 	defer func() { o.release() }()
@@ -108,7 +109,7 @@ func (c *serverConn) read() {
 		s := c.session
 		woken := s == nil && errors.Is(err, os.ErrDeadlineExceeded)
 		c.isDead = s == nil && !woken
-		if woken { // for the session that has given it back; the next one sets a deadline of its own only once it holds
+		if woken { // the deadline was meant for the session that has returned the connection
 			_ = c.SetReadDeadline(time.Time{})
 		}
 		c.mu.Unlock()

@@ -11,33 +11,32 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// session is an agent's session, which begins with the connection to the server. Two goroutines run it: the
-// connection's goroutine relays the client's messages to the server ([requests]), the other goroutine relays the
-// answers ([answers]).
+// session is an agent's session, from the time when it has a connection to the server. Two goroutines run it: one
+// relays the client's messages to the server ([requests]), the other relays the server's answers ([answers]).
 type session struct {
 	*conn
 	decider          verdict.Decider
-	noticeSource     verdict.NoticeSource  // the decider, if it is a NoticeSource
-	channelFilter    verdict.ChannelFilter // the decider, if it is a ChannelFilter
+	noticeSource     verdict.NoticeSource  // the decider, if it implements NoticeSource
+	channelFilter    verdict.ChannelFilter // the decider, if it implements ChannelFilter
 	backend          verdict.Backend
 	cancelUpstreamAt Upstream
-	clientPID        uint32 // the process id that the client was told
+	clientPID        uint32 // the process id in the client's cancel key
 	ledger           *ledger
 	outgoing         sync.WaitGroup
 	retry            retryState
 	requests         *requests
-	// returns a channel that is closed when the session may go on, and nil while it may; nil: it always may
+	// the value of [Route].Paused
 	whilePaused func() <-chan struct{}
 	connector   *connector
-	connection  *serverConn // the connection that the session has; nil: none, until it needs one. Guarded by the conn's lock
+	connection  *serverConn // the connection to the server; nil: a pooled session has none now. Guarded by the conn's lock
 	toClient    sink
-	// the columns of prepared statements, by text, if the audit records keys of their rows; of the goroutine that reads answers
+	// RowDescriptions by statement text, if the audit records keys of rows; only the goroutine that reads answers uses it
 	descriptions map[string][]byte
-	// The server takes the messages behind an Execute in a pipeline for a transaction block: it is PostgreSQL 18 or newer.
+	// The server treats messages behind an Execute in a pipeline as a transaction block, as PostgreSQL 18 and newer do.
 	implicitBlocks bool
 }
 
-// newSession makes a session without a connection to the server, whose major version is known.
+// newSession makes a session that has no connection to the server yet. serverVersion is the server's major version.
 func newSession(c *conn, d verdict.Decider, l *connector, serverVersion int) *session {
 	s := &session{
 		conn:           c,
@@ -68,11 +67,12 @@ func majorVersion(version string) (major int) {
 	return major
 }
 
-// start begins to read the server's answers and seals the session. The caller has the turn from then on.
+// start gives the session its first connection and sets the seal (signed identity). The caller has the turn (see
+// [retryState]) from then on.
 func (s *session) start(server *serverConn) error {
 	s.retry.takeTurn()
 	switch err := s.attach(server); {
-	case err == errConnectionEnded: // It was in a pool: there is another, or one can be made.
+	case err == errConnectionEnded: // A pooled connection had ended; another one is taken or made.
 		return s.requests.takeConnection()
 	case err != nil:
 		return err
@@ -80,7 +80,7 @@ func (s *session) start(server *serverConn) error {
 	return s.requests.identify(server)
 }
 
-// attach gives the session a connection, and begins to read the server's answers.
+// attach makes c the session's connection and begins to read the server's answers.
 func (s *session) attach(c *serverConn) error {
 	if err := s.setConnection(c); err != nil {
 		s.connector.giveUp(c)
@@ -102,7 +102,7 @@ func (s *session) attach(c *serverConn) error {
 // errConnectionEnded means that a connection has ended while no session had it.
 var errConnectionEnded = errors.New("the connection has ended")
 
-// setConnection makes a connection known to end and close.
+// setConnection stores the session's connection, so that end and close can end it.
 func (s *session) setConnection(c *serverConn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +113,8 @@ func (s *session) setConnection(c *serverConn) error {
 	return nil
 }
 
-// finish runs when no more messages of the client will come. It stops the goroutine that reads the answers, records the
-// outcome of messages that will not be answered, and closes the decider.
+// finish ends a session after the client's last message. It stops the goroutine that reads the answers, records the
+// outcome of unanswered messages, and closes the decider.
 func (s *session) finish() {
 	s.end(nil)
 	s.mu.Lock()
@@ -130,8 +130,8 @@ func (s *session) finish() {
 	s.outgoing.Wait()
 	unanswered := s.ledger.removeAll()
 	if stopping && len(unanswered) > 0 {
-		// The server does not notice that nobody waits for its answer any more. It ignores a cancel request that comes before
-		// it has read the statement, so it gets a second request.
+		// The server would run the statement to its end, although nobody waits for the answer. It ignores a cancel request
+		// that comes before it has read the statement, so the proxy sends a second one.
 		s.cancelUpstream()
 		time.Sleep(100 * time.Millisecond)
 		s.cancelUpstream()
@@ -153,13 +153,13 @@ func (s *session) finish() {
 	s.decider.Close()
 }
 
-// sendTerminate sends a Terminate to the server, which otherwise logs an unexpected end.
+// sendTerminate sends a Terminate to the server, which would otherwise log an unexpected end of the connection.
 func sendTerminate(upstream net.Conn) {
 	_ = upstream.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	_, _ = upstream.Write([]byte{'X', 0, 0, 0, 4})
 }
 
-// cancelUpstream requests the server to cancel what it does for this session.
+// cancelUpstream sends the server a cancel request for the session's running statement.
 func (s *session) cancelUpstream() {
 	s.mu.Lock()
 	c := s.connection

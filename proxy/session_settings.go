@@ -12,21 +12,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// PostgreSQL tells best what a client has set: SET, set_config and what undoes them need not be followed. So where a
-// statement may have changed settings, their values are read before the connection passes to another session.
+// For pooled connections the proxy does not track SET, set_config and their rollback. Instead, after a statement that
+// may have changed settings, it reads their values from PostgreSQL before another session can get the connection.
 
 const (
 	settingsName = verdict.SealStatement + "_settings"
 	settingsText = "SELECT pg_catalog.json_object_agg(n, pg_catalog.current_setting(n, true)) FROM pg_catalog.unnest($1) AS n"
 )
 
-// initialSettingsQuery reads the settings with which a connection begins.
+// initialSettingsQuery returns a query that reads the values of these settings at a connection's start.
 func initialSettingsQuery(names []string) string {
 	return "SELECT pg_catalog.json_object_agg(n, pg_catalog.current_setting(n, true)) FROM pg_catalog.unnest(ARRAY['" +
 		strings.Join(names, "', '") + "']::pg_catalog.text[]) AS n"
 }
 
-// decodeSettings reads the result of such a query. A setting that nobody has set yet has the value "".
+// decodeSettings decodes the result of initialSettingsQuery or settingsText: a JSON object of names and values. A
+// setting that nobody has set yet has the value "".
 func decodeSettings(value []byte) (map[string]string, error) {
 	out := map[string]string{}
 	if value == nil {
@@ -35,11 +36,11 @@ func decodeSettings(value []byte) (map[string]string, error) {
 	return out, json.Unmarshal(value, &out)
 }
 
-// settingsEntry is the entry of the Execute by which the proxy reads the settings.
+// settingsEntry is the entry of the Execute by which the proxy reads the session's settings.
 type settingsEntry struct {
 	entryBase
 
-	value []byte // the value of the result; nil: it was too long
+	value []byte // the result's value; nil: none has come, or it was too long
 }
 
 func (e *settingsEntry) appendRefused(dst []byte) []byte { return e.refusal.execute(dst) }
@@ -52,15 +53,15 @@ func (e *settingsEntry) handleAnswer(a *answers, typ byte, _ int) (isExpected bo
 	return true, nil
 }
 
-// takeRow takes the one DataRow, of one column.
+// takeRow stores the value of the result's only row and column, unless bytes of it are missing.
 func (e *settingsEntry) takeRow(body []byte, missing int) {
 	if missing == 0 && len(body) > 6 {
 		e.value = bytes.Clone(body[6:])
 	}
 }
 
-// readSettings reads the settings of the session, before its connection is given back. It has the turn. A session whose
-// settings cannot be read keeps its connection.
+// readSettings reads the session's settings from the server before its connection returns to the pool. If they cannot
+// be read, the session keeps its connection. The goroutine that runs it has the turn (see [retryState]).
 func (r *requests) readSettings() {
 	defer r.leaveTurn()
 	defer r.recoverPanic()
@@ -88,8 +89,8 @@ func (r *requests) readSettings() {
 	r.ledger.setStaging(false)
 }
 
-// currentSettings asks the server for the values of all settings that the client may have changed; nil: they cannot be
-// told.
+// currentSettings asks the server for the values of all settings that the client may have changed. It returns nil if
+// they could not be read.
 func (r *requests) currentSettings() (map[string]string, error) {
 	var names []string
 	for _, name := range slices.Concat(r.connector.upstream.Settings, slices.Sorted(maps.Keys(r.pooling.namedSettings))) {

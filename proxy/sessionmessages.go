@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// sessionMessage handles a message that is read whole. missing is how many of its bytes did not fit into the buffer;
-// they are thrown away.
+// sessionMessage handles a message that is read whole (see [answers.isReadWhole]). missing is how many of its bytes did
+// not fit into the buffer; they are discarded.
 func (a *answers) sessionMessage(typ byte, body []byte, missing int) *sqlstate.Error {
 	n := headerSize + len(body)
 	var clientError []byte // bytes that the client gets in place of the message
@@ -21,19 +21,19 @@ func (a *answers) sessionMessage(typ byte, body []byte, missing int) *sqlstate.E
 	case 'N': // The type is that of NoticeResponse.
 		clientError = a.notice(body)
 		a.retriedAnswer.hasOtherAnswers = a.retriedAnswer.hasOtherAnswers || len(clientError) > 0
-	case 'C': // The type is that of CommandComplete, of a step or of a statement that has another tag for the client.
+	case 'C': // The type is that of CommandComplete, where the client may get another message.
 		if missing > 0 {
 			return desyncError(errors.New("CommandComplete is too long"))
 		}
 		clientError, err = a.takeCommandComplete(bytes.Clone((*a.buf)[a.unreadStart : a.unreadStart+n]))
-	case 'D': // The type is that of DataRow, of the settings that the proxy reads.
+	case 'D': // The type is that of DataRow, here with the settings that the proxy reads.
 		a.current().(*settingsEntry).takeRow(body, missing)
 	case 'A': // The type is that of NotificationResponse.
 		clientError = a.notification(body, missing)
 		a.retriedAnswer.hasOtherAnswers = a.retriedAnswer.hasOtherAnswers || len(clientError) > 0
 	case 'S': // The type is that of ParameterStatus.
 		name, _, ok := readCString(body)
-		// As a connection passes to a session, it gets the values that the client knows already.
+		// When a session gets another connection, the proxy itself sets values that the client already knows.
 		isOwn := a.pooled() && a.current() != nil && a.current().base().fromProxy
 		mayPass = ok && missing == 0 && isReported(name) && !isOwn
 		if !settingsThatPlansIgnore[name] && !isOwn {
@@ -59,8 +59,8 @@ func (a *answers) sessionMessage(typ byte, body []byte, missing int) *sqlstate.E
 	return nil
 }
 
-// notification returns the NotificationResponse for the client, or nothing if the client has not listened to the
-// channel. It knows only its own process among those that send notifications.
+// notification returns the NotificationResponse for the client, or nil if the client has not sent LISTEN for the
+// channel or may not. The process id is the client's own, or 0 if another session has sent the notification.
 func (a *answers) notification(body []byte, missing int) []byte {
 	if len(body) < 4 || missing > 0 { // PostgreSQL allows a payload of less than 8,000 bytes.
 		return nil
@@ -76,7 +76,8 @@ func (a *answers) notification(body []byte, missing int) []byte {
 	return appendMessage(nil, 'A', binary.BigEndian.AppendUint32(nil, pid), body[4:])
 }
 
-// takeCommandComplete handles a CommandComplete that is read whole and returns what the client gets of it.
+// takeCommandComplete handles a CommandComplete that is read whole, and returns the message that the client gets for
+// it.
 func (a *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) {
 	length := len(message) - headerSize
 	if other := a.current().asExecution().completion(); other != nil {
@@ -89,13 +90,13 @@ func (a *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) 
 	if err := a.answer('C', length); err != nil || a.tail.isSkipped {
 		return nil, err
 	}
-	if q != nil && q.runsCached() { // PostgreSQL commits a Query before it says that it is complete
+	if q != nil && q.runsCached() { // a real Query is committed before its CommandComplete, so the message waits
 		q.commandComplete, message = message, nil
 	}
 	return message, nil
 }
 
-// readyForQuery handles a ReadyForQuery, and puts in front of it what the client gets with it.
+// readyForQuery handles a ReadyForQuery, and inserts a held-back CommandComplete or a notice in front of it.
 func (a *answers) readyForQuery(status byte) (mayPass bool, err *sqlstate.Error) {
 	e := a.current()
 	if mayPass, err = a.ready(status); err != nil || !mayPass {
@@ -114,7 +115,7 @@ func (a *answers) readyForQuery(status byte) (mayPass bool, err *sqlstate.Error)
 	return true, nil
 }
 
-// ready handles a ReadyForQuery and reports whether it is the client's.
+// ready handles a ReadyForQuery and reports whether the client gets it.
 func (a *answers) ready(status byte) (mayPass bool, err *sqlstate.Error) {
 	e := a.current()
 	if e == nil || !e.endsWithReady() || e.base().refusal != nil && e.base().code == "" {
@@ -129,7 +130,7 @@ func (a *answers) ready(status byte) (mayPass bool, err *sqlstate.Error) {
 		return false, err
 	}
 	if a.endedResult.execution != nil {
-		if status == 'T' { // An error would have failed the transaction.
+		if status == 'T' { // The client got an error, so the transaction must fail.
 			return false, a.undoReady(e)
 		}
 		a.endedResult.execution, a.endedResult.isUndoSent = nil, false
@@ -150,8 +151,8 @@ func (a *answers) ready(status byte) (mayPass bool, err *sqlstate.Error) {
 	return true, nil
 }
 
-// undoReady makes the server report an error for a Query or a Sync that it has already answered. So the transaction
-// fails.
+// undoReady makes the server fail in place of the Query or Sync e, which it has already answered, so that the
+// transaction fails.
 func (a *answers) undoReady(e entry) *sqlstate.Error {
 	if _, isSync := e.(*syncEntry); isSync {
 		return a.undoResult((*refusal).describe, true)
@@ -159,8 +160,8 @@ func (a *answers) undoReady(e entry) *sqlstate.Error {
 	return a.undoResult((*refusal).query, false)
 }
 
-// startRepeat has the messages whose answer has ended sent once more. Where the transaction does not allow it any more,
-// the client gets the error.
+// startRepeat starts a goroutine that sends the client's last messages once more. If the state of the transaction does
+// not allow that, the client gets their error.
 func (a *answers) startRepeat(status byte) bool {
 	a.retriedAnswer.answerIsRetried = false
 	if status == 'I' || status == 'E' && (a.retry.beginsTx || a.retry.openingVerdict != nil) {
@@ -173,7 +174,7 @@ func (a *answers) startRepeat(status byte) bool {
 	return false
 }
 
-// takeError handles an ErrorResponse and returns what the client gets.
+// takeError handles an ErrorResponse, and returns the message that the client gets for it.
 func (a *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	f := parseFields(body)
 	e := a.current()
@@ -201,7 +202,7 @@ func (a *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 		a.retract()
 		a.retriedAnswer.answerIsRetried, a.retriedAnswer.err, clientError = true, clientError, nil
 	}
-	if a.endedResult.execution != nil && !f.fatal() { // The client has got its error already.
+	if a.endedResult.execution != nil && !f.fatal() { // The client already has the error of the limit.
 		clientError, code = nil, a.endedResult.execution.limit.code
 		if err := a.waitForCancel(); err != nil {
 			return nil, err
@@ -217,7 +218,7 @@ func (a *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	return clientError, nil
 }
 
-// endedByServer handles an error that answers no message: the server ends the session.
+// endedByServer handles an error that answers no message, by which the server ends the session.
 func (a *answers) endedByServer(f *errorFields) ([]byte, *sqlstate.Error) {
 	if !f.fatal() {
 		return nil, desyncError(errUnexpectedAnswer)
@@ -227,8 +228,8 @@ func (a *answers) endedByServer(f *errorFields) ([]byte, *sqlstate.Error) {
 	return b, nil
 }
 
-// takeOwnError handles the error of a message that the proxy has sent by itself. It returns the error that tells the
-// client why the session ends, or nil if the session goes on.
+// takeOwnError handles the error of a message that the proxy sent by itself. If the error ends the session, it returns
+// the message that tells the client why.
 func (a *answers) takeOwnError(f *errorFields) []byte {
 	a.sealCode = f.code()
 	a.head = nil
@@ -240,7 +241,7 @@ func (a *answers) takeOwnError(f *errorFields) []byte {
 	return b
 }
 
-// notice handles a NoticeResponse and returns what the client gets.
+// notice handles a NoticeResponse, and returns the message that the client gets for it, or nil.
 func (a *answers) notice(body []byte) []byte {
 	e := a.current()
 	if e != nil && e.base().fromProxy || a.endedResult.execution != nil {

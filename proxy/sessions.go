@@ -8,14 +8,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// login says who a client is, from the end of its login on.
+// login says who a logged-in client is.
 type login struct {
 	kind           RouteKind
 	user, database string
 	since          time.Time
 }
 
-// Session describes a client's session for operators. It has nothing of what the client sends or gets.
+// Session describes a client's session for operators. It includes no statement and no data.
 type Session struct {
 	ID             string // id as in [SessionInfo] and the log
 	Kind           RouteKind
@@ -25,18 +25,18 @@ type Session struct {
 	State          SessionState
 }
 
-// SessionState says what a session does at a moment.
+// SessionState says what a session is doing.
 type SessionState string
 
-// The states of sessions. Those of agents are PostgreSQL's, and Waiting.
+// The states of sessions. For agents these are states of PostgreSQL's pg_stat_activity, and Waiting.
 const (
 	Idle                SessionState = "idle"
-	Active              SessionState = "active"                        // a statement is under way
-	InTransaction       SessionState = "idle in transaction"           // the client's next statement is waited for
-	InFailedTransaction SessionState = "idle in transaction (aborted)" // like InTransaction, after an error
-	Waiting             SessionState = "waiting"                       // a statement waits: see [Route].Paused
-	Relayed             SessionState = "relayed"                       // an owner's bytes are not parsed
-	Connected           SessionState = "connected"                     // an operator
+	Active              SessionState = "active"                        // a statement is decided or runs
+	InTransaction       SessionState = "idle in transaction"           // a transaction is open, and no statement runs
+	InFailedTransaction SessionState = "idle in transaction (aborted)" // a failed transaction is open
+	Waiting             SessionState = "waiting"                       // a statement waits while the database is paused
+	Relayed             SessionState = "relayed"                       // an owner's session, which is not parsed
+	Connected           SessionState = "connected"                     // an operator's session
 )
 
 // loggedIn notes that the client is logged in, which makes room for another login.
@@ -45,7 +45,7 @@ func (c *conn) loggedIn(kind RouteKind, st *startup) {
 	c.server.loggedIn(c)
 }
 
-// Sessions returns the sessions of the clients that are logged in, the oldest first, without those that are ending.
+// Sessions returns the sessions of logged-in clients, the oldest first, without sessions that are ending.
 func (s *Server) Sessions() []Session {
 	var out []Session
 	for _, c := range s.open() {
@@ -58,8 +58,8 @@ func (s *Server) Sessions() []Session {
 	return out
 }
 
-// End ends a session with this error, and cancels the statement that the server runs for it. An owner's client is not
-// told, since only the server sends it messages. It returns false if no client with this id is logged in.
+// End ends the session with this id and cancels the statement that the server runs for it. The client gets reason as
+// the error, except an owner, to whom only the server sends messages. End returns false if there is no such session.
 func (s *Server) End(id string, reason *sqlstate.Error) bool {
 	for _, c := range s.open() {
 		if c.id == id && c.login.Load() != nil && c.ctx.Err() == nil {
@@ -70,7 +70,7 @@ func (s *Server) End(id string, reason *sqlstate.Error) bool {
 	return false
 }
 
-// open returns the connections that are open.
+// open returns all open connections of clients.
 func (s *Server) open() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *Server) open() []*conn {
 	return out
 }
 
-// state returns what the session does now.
+// state returns the state of the client's session.
 func (c *conn) state(kind RouteKind) SessionState {
 	switch kind {
 	case Owner:
@@ -102,7 +102,7 @@ func (c *conn) state(kind RouteKind) SessionState {
 	}
 }
 
-// state returns what the session does, by what was sent and is answered.
+// state returns the session's state, as the unanswered messages and the last ReadyForQuery show it.
 func (l *ledger) state() SessionState {
 	l.mu.Lock()
 	defer l.mu.Unlock()

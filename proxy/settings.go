@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// checkSettings checks every setting of the startup message, in the order in which PostgreSQL applies them. It returns
-// the settings to forward by their lower-case names.
+// checkSettings passes every setting of the startup message to check, in the order in which PostgreSQL applies them. It
+// returns the settings to forward to the server, by their names in lower case.
 func (st *startup) checkSettings(check func(name, value, where string) (string, bool, *sqlstate.Error)) (map[string]string, error) {
 	wanted, err := splitOptions(st.options)
 	if err != nil {
@@ -39,7 +39,7 @@ func (st *startup) checkSettings(check func(name, value, where string) (string, 
 	return forwarded, nil
 }
 
-// replicates reports whether a value of the startup parameter replication asks for anything but "no".
+// replicates reports whether a value of the startup parameter replication requests a replication connection.
 func replicates(value string) bool {
 	switch strings.ToLower(value) {
 	case "false", "off", "no", "0", "f", "n":
@@ -78,7 +78,7 @@ func splitOptions(options string) ([]setting, error) {
 	return out, nil
 }
 
-// splitWords splits at white space; a backslash makes the next character literal (pg_split_opts).
+// splitWords splits s at white space, as PostgreSQL's pg_split_opts does; a backslash makes the next character literal.
 func splitWords(s string) []string {
 	var words []string
 	var word []byte

@@ -7,15 +7,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// PostgreSQL reads some settings as it parses or plans a text: it converts the constant of
+// PostgreSQL uses some settings while it parses or plans a text. For example, it converts the constant in
 //
 //	WHERE happened_at > '2024-05-01 12:00'
 //
-// by the TimeZone of that moment. A statement that was prepared under other settings would mean something else. So the
-// cache of statements is emptied when one changes, and not used before the transaction of the change is over.
+// by the session's TimeZone. A statement that was prepared under another TimeZone means something else. So the proxy
+// empties its cache of statements when such a setting changes, and does not use it until the transaction of the change
+// is over.
 
-// settingsThatPlansIgnore are the settings, beside those with a dot in their names, that no text means something else
-// by.
+// settingsThatPlansIgnore are settings that do not affect how PostgreSQL parses or plans a text. Settings with a dot in
+// their names do not either.
 var settingsThatPlansIgnore = map[string]bool{
 	"application_name": true, "client_min_messages": true, "default_transaction_deferrable": true,
 	"default_transaction_isolation": true, "default_transaction_read_only": true, "idle_in_transaction_session_timeout": true,
@@ -23,8 +24,8 @@ var settingsThatPlansIgnore = map[string]bool{
 	"transaction_deferrable": true, "transaction_isolation": true, "transaction_read_only": true, "transaction_timeout": true,
 }
 
-// noteEffects notes the effects of a text that is about to run in this group of messages, and of the statements that it
-// runs by name. The effects are on settings and on the names of prepared statements.
+// noteEffects notes which settings and prepared statements a text that is about to run may change or remove. runs are
+// the verdicts on statements that it runs by name; group is the number of its group of messages.
 func (r *requests) noteEffects(v *verdict.Verdict, runs []*verdict.Verdict, group uint64) {
 	for _, e := range v.Effects {
 		if e.Kind == verdict.EffectDeallocate || e.Kind == verdict.EffectDiscard {
@@ -41,7 +42,7 @@ func (r *requests) noteEffects(v *verdict.Verdict, runs []*verdict.Verdict, grou
 	}
 }
 
-// changesSettings tells whether a text changes a setting by which a text may mean something else.
+// changesSettings reports whether a text changes a setting that affects how PostgreSQL parses or plans.
 func changesSettings(v *verdict.Verdict) bool {
 	return v.CallsSetConfig || slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool {
 		switch e.Kind {

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// sessionSlots counts the sessions of each agent, and the connections to the server that agents have or are about to
-// have. Owners are not counted: the limit on agents leaves them room.
+// sessionSlots counts the sessions of each agent, and the connections to the server that agents have or are making.
+// Owners' connections do not count.
 type sessionSlots struct {
 	mu          sync.Mutex
 	connections int
@@ -16,7 +16,8 @@ type sessionSlots struct {
 
 type agentKey struct{ agent, database string }
 
-// takeSession reserves one of the sessions that an agent may have, until release is called; 0: it may have any number.
+// takeSession counts a session of an agent until release is called. It fails if the agent already has perAgent
+// sessions; 0: any number.
 func (p *sessionSlots) takeSession(key agentKey, perAgent int) (release func(), err *sqlstate.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +39,8 @@ func (p *sessionSlots) takeSession(key agentKey, perAgent int) (release func(), 
 	}), nil
 }
 
-// takeConnection reserves a connection to the server, of which all agents together may have total; 0: any number.
+// takeConnection counts a connection to the server. It returns false if all agents together already have total
+// connections; 0: any number.
 func (p *sessionSlots) takeConnection(total int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +51,7 @@ func (p *sessionSlots) takeConnection(total int) bool {
 	return true
 }
 
-// releaseConnection gives a reserved connection back.
+// releaseConnection undoes takeConnection.
 func (p *sessionSlots) releaseConnection() {
 	p.mu.Lock()
 	p.connections--

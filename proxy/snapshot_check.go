@@ -7,21 +7,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// snapshotCheck asks the decider about the held snapshots of what is sent next, about each of them once.
+// snapshotCheck asks the decider about the held snapshots (used for longer than a statement) of the messages that are
+// sent next, and caches the answers.
 type snapshotCheck struct {
 	*requests
-	// the answer for each use: results that wait in a portal may be too old while the others are not
+	// the answer for each use; portal uses are separate, since results that wait in a portal may be too old alone
 	answers   map[snapshotUse]*sqlstate.Error
 	unchanged map[verdict.Versions]func() *sqlstate.Error
 }
 
-// checkSnapshots notes the moment of the snapshots that the batch takes up to end, and has the held ones checked. A
-// message that may not run is replaced by its refused form.
+// checkSnapshots notes the time of the held snapshots (used for longer than a statement) that messages before end take,
+// and checks those that they use. A message that may not run is refused.
 func (r *requests) checkSnapshots(end int) {
 	if !r.needsCheck(end) {
 		return
 	}
-	// Earlier messages may run for long, and these only after them.
+	// Earlier messages may run for long, and consent may change meanwhile.
 	r.ledger.waitOutsideTx()
 	c := snapshotCheck{r, map[snapshotUse]*sqlstate.Error{}, map[verdict.Versions]func() *sqlstate.Error{}}
 	isRefused := false
@@ -44,7 +45,8 @@ func (r *requests) checkSnapshots(end int) {
 	}
 }
 
-// needsCheck tells whether a staged message before end needs a check.
+// needsCheck reports whether an unsent message before end takes or uses a held snapshot (used for longer than a
+// statement), or calls functions that must be checked.
 func (r *requests) needsCheck(end int) (isSet bool) {
 	for i := r.batch.sent; i < end; i++ {
 		e := r.batch.items[i].entry
@@ -59,7 +61,7 @@ func (r *requests) needsCheck(end int) (isSet bool) {
 	return isSet
 }
 
-// checkFunctions refuses e if it calls functions that may have been replaced since they were checked.
+// checkFunctions returns an error if e calls functions that were replaced since pgconsent checked them.
 func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
 	v := unguardedVerdict(e)
 	if v == nil {
@@ -71,7 +73,8 @@ func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
 	return c.unchanged[v.Versions]()
 }
 
-// check notes the moment of the snapshot that e takes, and asks whether the snapshots that e shows are still good.
+// check notes the time of the held snapshot (used for longer than a statement) that e takes. It returns an error if a
+// held snapshot that e uses may show rows that are hidden now.
 func (c *snapshotCheck) check(e entry) *sqlstate.Error {
 	err := untrackedError(e)
 	if refusal := c.noteMoment(e.base().snapshot); err == nil {
@@ -91,7 +94,8 @@ func (c *snapshotCheck) check(e entry) *sqlstate.Error {
 	return nil
 }
 
-// noteMoment notes the moment of a snapshot that is about to be taken.
+// noteMoment makes the decider note the time of a held snapshot (used for longer than a statement) that the server is
+// about to take.
 func (c *snapshotCheck) noteMoment(h *heldSnapshot) *sqlstate.Error {
 	if h == nil || h.known {
 		return nil
@@ -112,8 +116,8 @@ func (c *snapshotCheck) askOnce(u snapshotUse, ask func() *sqlstate.Error) *sqls
 	return err
 }
 
-// unguardedVerdict is the verdict on what e runs, or plans, where it calls functions of the owner that may have been
-// replaced since they were checked (see [verdict.Verdict.CallsUncheckedFunctions]). It is nil where it calls none.
+// unguardedVerdict returns a verdict of e that calls functions of the owner which may have been replaced since they
+// were checked, or nil (see [verdict.Verdict.CallsUncheckedFunctions]).
 func unguardedVerdict(e entry) *verdict.Verdict {
 	x := e.asExecution()
 	if _, isBind := e.(*bindEntry); x == nil && !isBind {
@@ -133,8 +137,8 @@ func unguardedVerdict(e entry) *verdict.Verdict {
 	return nil
 }
 
-// untrackedError is the refusal of a message that would show an untracked relation or function for longer than its
-// statement. pgconsent does not follow changes of those. It is nil for any other message.
+// untrackedError refuses a message that reads an untracked relation or function by a held snapshot (used for longer
+// than a statement). Pgconsent does not notice changes of these. untrackedError returns nil for other messages.
 func untrackedError(e entry) *sqlstate.Error {
 	if e.base().snapshot == nil && !showsHeldSnapshot(e) {
 		return nil
@@ -158,7 +162,8 @@ func untrackedError(e entry) *sqlstate.Error {
 	return nil
 }
 
-// unknownAgeError is the refusal of a snapshot whose moment nobody knows.
+// unknownAgeError refuses the use of a held snapshot (used for longer than a statement) if it is not known when the
+// snapshot was taken.
 func unknownAgeError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
 		"could not serialize access: it is not known whether consent has changed").

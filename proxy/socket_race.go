@@ -4,8 +4,8 @@ package proxy
 
 import "syscall"
 
-// For the race detector a write to a socket happens before the read of its bytes. It learns so from the standard
-// library's calls, which are made here with no bytes: the peer does not notice.
+// The race detector must know that a write to a socket happens before the read of its bytes. The standard library's
+// calls tell it so. They are made here with no bytes, which the peer does not notice.
 
 func raceAcquire(fd uintptr) { _, _ = syscall.Read(int(fd), nil) }
 

@@ -4,7 +4,7 @@ package proxy
 
 import "syscall"
 
-// receive and send are the standard library's on other systems.
+// Other Unix systems than Linux on amd64 and arm64 use the standard library's calls.
 
 func receive(fd uintptr, b []byte) (int, error) { return syscall.Read(int(fd), b) }
 

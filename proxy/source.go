@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// bufferSize is the size of a read buffer in bytes, and so of most writes.
+// bufferSize is the size in bytes of a read buffer, and so the most that one write relays.
 const bufferSize = 64 << 10
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, bufferSize); return &b }}
@@ -15,11 +15,11 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, bufferSize); return 
 func getBuffer() *[]byte  { return buffers.Get().(*[]byte) }
 func putBuffer(b *[]byte) { buffers.Put(b) }
 
-// source reads a connection into pooled buffers. Where the operating system can wait for bytes without a buffer, an idle
-// connection has none.
+// source reads a connection into pooled buffers. For a socket it takes a buffer only when bytes have arrived, so that
+// an idle connection holds none.
 type source struct {
 	peer io.Reader
-	raw  *rawSource // nil: the connection is no socket, such as TLS
+	raw  *rawSource // nil: peer is no plain socket but, for example, TLS
 }
 
 func newSource(conn io.Reader) source {
@@ -30,8 +30,8 @@ func newSource(conn io.Reader) source {
 	return s
 }
 
-// rawOf returns the socket of a connection, which the system can poll before a buffer is taken, and nil if there is
-// none.
+// rawOf returns the socket of a connection, which the poller can wait for before a buffer is taken. It returns nil if
+// the connection is no plain socket.
 func rawOf(conn any) syscall.RawConn {
 	if !canReadRaw {
 		return nil
@@ -52,7 +52,7 @@ func rawOf(conn any) syscall.RawConn {
 	return raw
 }
 
-// read reads once, into a buffer that the caller then owns. An error comes without a buffer.
+// take reads once, into a buffer that the caller then owns. With an error it returns no buffer.
 func (s *source) take() (*[]byte, int, error) {
 	if s.raw != nil {
 		return s.raw.take()
@@ -69,10 +69,10 @@ func (s *source) take() (*[]byte, int, error) {
 	return nil, 0, err
 }
 
-// sink writes to a connection, for one goroutine. Other goroutines may write to the connection as well.
+// sink writes to a connection. Only one goroutine may use a sink, but others may write to the same connection.
 type sink struct {
 	peer net.Conn
-	raw  *rawSink // nil: the connection is no socket, such as TLS
+	raw  *rawSink // nil: peer is no plain socket but, for example, TLS
 }
 
 func newSink(conn net.Conn) sink {
@@ -83,7 +83,7 @@ func newSink(conn net.Conn) sink {
 	return s
 }
 
-// write writes all of b.
+// write writes all bytes of b to the connection, and waits for room if necessary.
 func (s *sink) write(b []byte) error {
 	if s.raw != nil && len(b) <= maxQuickWrite {
 		return s.raw.send(b)
@@ -92,5 +92,5 @@ func (s *sink) write(b []byte) error {
 	return err
 }
 
-// maxQuickWrite is how many bytes are written without the scheduler being told (see socket_linux.go).
+// maxQuickWrite is the most bytes that are written without telling Go's scheduler (see socket_linux.go).
 const maxQuickWrite = 16 << 10

@@ -11,18 +11,18 @@ import (
 
 const canReadRaw = true
 
-// maxAtOnce is how often a relay reads without having waited before it uses the calls that tell the scheduler.
+// maxAtOnce is how often a goroutine reads without waiting before it uses system calls that tell Go's scheduler.
 const maxAtOnce = 4
 
-// rawSource reads a socket, for one goroutine.
+// rawSource reads a socket. Only one goroutine may use it.
 type rawSource struct {
 	socket  syscall.RawConn
-	attempt func(fd uintptr) bool // function for the poller, made once
+	attempt func(fd uintptr) bool // the method value for the poller, made once
 
 	buf              *[]byte
 	readBytes        int
 	readErr          error
-	readsWithoutWait int // number of reads without having waited
+	readsWithoutWait int // number of reads since the goroutine last waited
 }
 
 func newRawSource(socket syscall.RawConn) *rawSource {
@@ -31,7 +31,8 @@ func newRawSource(socket syscall.RawConn) *rawSource {
 	return s
 }
 
-// take takes a buffer only when the descriptor may have bytes, and gives it back if it has none.
+// take reads once. It takes a buffer only when the descriptor may have bytes, and returns it to the pool if there are
+// none.
 func (s *rawSource) take() (*[]byte, int, error) {
 	s.readsWithoutWait++
 	err := s.socket.Read(s.attempt)
@@ -53,7 +54,7 @@ func (s *rawSource) take() (*[]byte, int, error) {
 	}
 }
 
-// read reports whether there were bytes, the end or an error.
+// read tries to read once, and returns false if the poller must wait for bytes.
 func (s *rawSource) read(fd uintptr) bool {
 	s.buf = getBuffer()
 	s.readBytes, s.readErr = s.readOnce(fd, *s.buf)
@@ -78,8 +79,8 @@ func (s *rawSource) readOnce(fd uintptr, b []byte) (n int, err error) {
 	}
 }
 
-// pump writes all bytes that arrive to dst. It stays inside one call of the poller for as long as the connection lives.
-// So a wake-up costs a read, a write and the read that finds nothing more.
+// pump writes all bytes that arrive to dst, until the source ends. All of it happens in one call of the poller, so each
+// wake-up costs only a read, a write and a read that finds nothing more.
 func (s *rawSource) pump(dst net.Conn) error {
 	target := newSink(dst)
 	var failure error
@@ -108,10 +109,10 @@ func (s *rawSource) pump(dst net.Conn) error {
 	return failure
 }
 
-// rawSink writes to a socket, for one goroutine.
+// rawSink writes to a socket. Only one goroutine may use it.
 type rawSink struct {
 	socket  syscall.RawConn
-	attempt func(fd uintptr) bool // function for the poller, made once
+	attempt func(fd uintptr) bool // the method value for the poller, made once
 
 	rest     []byte
 	writeErr error
@@ -123,7 +124,7 @@ func newRawSink(socket syscall.RawConn) *rawSink {
 	return s
 }
 
-// send writes all of b.
+// send writes all bytes of b to the socket, and waits for room if necessary.
 func (s *rawSink) send(b []byte) error {
 	s.rest, s.writeErr = b, nil
 	err := s.socket.Write(s.attempt)
@@ -134,7 +135,7 @@ func (s *rawSink) send(b []byte) error {
 	return s.writeErr
 }
 
-// write reports whether everything is written, or writing has failed.
+// write writes as much of s.rest as possible, and returns false if the poller must wait for room.
 func (s *rawSink) write(fd uintptr) bool {
 	for len(s.rest) > 0 {
 		n, err := send(fd, s.rest)

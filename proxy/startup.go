@@ -11,28 +11,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The versions of the protocol that clients are answered in. Version 3.2, of PostgreSQL 18, has longer cancel keys, and
-// 3.1 is as 3.0.
+// The protocol versions in which the proxy answers clients. Version 3.2, of PostgreSQL 18, has longer cancel keys; a
+// client that asks for 3.1 is treated as one of 3.0.
 const (
 	protocol30 = 3 << 16
 	protocol32 = protocol30 + 2
 )
 
-// startup is a client's startup message.
+// startup is a decoded startup message of a client.
 type startup struct {
 	packet     []byte // the startup packet as the client sent it
 	minor      uint32
 	user       string
-	database   string    // name of the database; the user's name if the client gives none
-	options    string    // command-line options
+	database   string    // name of the database; by default the user's name
+	options    string    // the parameter options: command-line options
 	settings   []setting // all other settings, in their order
-	extensions []string  // protocol options "_pq_.…", none of which the proxy knows
+	extensions []string  // names of protocol options "_pq_.…", none of which the proxy supports
 }
 
-// setting is one run-time setting that a client asks for.
+// setting is a setting in a startup message; origin is "startup" or "options".
 type setting struct{ name, value, origin string }
 
-// parseStartup decodes a whole startup packet as PostgreSQL does.
+// parseStartup decodes a complete startup packet as PostgreSQL does.
 func parseStartup(packet []byte) (*startup, error) {
 	version := binary.BigEndian.Uint32(packet[4:8])
 	if version>>16 != 3 {
@@ -90,7 +90,7 @@ func invalidStartupError() error {
 		"invalid startup packet layout: expected terminator as last byte")
 }
 
-// readCString takes a zero-terminated string off b.
+// readCString returns the zero-terminated string at the beginning of b, and the bytes behind it.
 func readCString(b []byte) (s string, rest []byte, ok bool) {
 	i := bytes.IndexByte(b, 0)
 	if i < 0 {
@@ -99,11 +99,12 @@ func readCString(b []byte) (s string, rest []byte, ok bool) {
 	return string(b[:i]), b[i+1:], true
 }
 
-// version returns the version in which the client is answered: its own, or the newest that the proxy has.
+// version returns the protocol version in which the proxy answers: the client's, but at most the newest that the proxy
+// supports.
 func (st *startup) version() uint32 { return min(protocol30+st.minor, protocol32) }
 
-// negotiation returns the answer to a client that speaks a newer minor version or asks for protocol options, of which
-// the proxy has none. It returns nil for other clients.
+// negotiation returns the NegotiateProtocolVersion message for a client that requests a newer minor version or protocol
+// options. It returns nil for other clients.
 func (st *startup) negotiation() []byte {
 	if protocol30+st.minor <= protocol32 && len(st.extensions) == 0 {
 		return nil
@@ -112,7 +113,7 @@ func (st *startup) negotiation() []byte {
 	return b
 }
 
-// cancelSecretBytes returns how long the secret of the client's cancel key is.
+// cancelSecretBytes returns the length of the secret in the client's cancel key.
 func (st *startup) cancelSecretBytes() int {
 	if st.version() < protocol32 {
 		return 4
@@ -120,8 +121,8 @@ func (st *startup) cancelSecretBytes() int {
 	return 32
 }
 
-// replay returns the packet to send to the owner's server: the client's packet, unless the database has another name
-// there.
+// replay returns the startup packet for the owner's server. It is the client's packet, with the database's name
+// replaced if the server has another one.
 func (st *startup) replay(database string) ([]byte, error) {
 	if database == "" || database == st.database {
 		return st.packet, nil
@@ -149,7 +150,7 @@ func (st *startup) replay(database string) ([]byte, error) {
 
 func appendCString(b []byte, s string) []byte { return append(append(b, s...), 0) }
 
-// encodeError renders e; severity is "ERROR" or "FATAL".
+// encodeError appends e to dst as an ErrorResponse; severity is "ERROR" or "FATAL".
 func encodeError(dst []byte, severity string, e *sqlstate.Error) []byte {
 	b, err := (&pgproto3.ErrorResponse{
 		Severity:            severity,
@@ -160,13 +161,13 @@ func encodeError(dst []byte, severity string, e *sqlstate.Error) []byte {
 		Hint:                withoutNULs(e.Hint),
 		Position:            int32(e.Position),
 	}).Encode(dst)
-	if err != nil { // The message is longer than a message can be.
+	if err != nil { // The message would exceed the protocol's maximum length.
 		return dst
 	}
 	return b
 }
 
-// appendNotice appends a notice of the proxy.
+// appendNotice appends a NoticeResponse with this text to dst.
 func appendNotice(dst []byte, text string) []byte {
 	b, err := (&pgproto3.NoticeResponse{
 		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: string(sqlstate.SuccessfulCompletion), Message: withoutNULs(text),
@@ -177,5 +178,5 @@ func appendNotice(dst []byte, text string) []byte {
 	return b
 }
 
-// withoutNULs removes NULs, which would end a field early, from a text that quotes a client.
+// withoutNULs removes NUL bytes from a text that quotes a client's input: they would end a field of the message early.
 func withoutNULs(s string) string { return strings.ReplaceAll(s, "\x00", "") }

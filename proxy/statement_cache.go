@@ -8,46 +8,47 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A text that comes again on a connection to the server is prepared there under a name of the proxy. From then on the
-// server neither parses it nor, where it keeps a plan, plans it:
+// When a text is used again on a connection to the server, the proxy prepares it there under a name of its own. From
+// then on the server need not parse the text, nor plan it if the plan is cached:
 //
-//   - A Parse without a name sends nothing that the server has to parse; the Bind behind it names the proxy's statement.
-//   - A Query of one SELECT goes as Bind, Describe, Execute and Sync of that statement. The client gets the answers that
-//     it would have got to the Query.
+//   - For a Parse without a name the proxy sends no text; the Bind behind it names the proxy's statement.
+//   - For a Query of one SELECT the proxy sends Bind, Describe, Execute and Sync of that statement. The client gets the
+//     answers that it would have got to the Query.
 //
-// The client notices nothing. Settings that PostgreSQL reads as it parses a text may not have changed since (see
-// settings_changed.go). A statement is prepared anew when the policy or the catalogs have changed. Where the server
-// finds a change before the proxy does, the client's messages are sent once more (see retry.go).
+// The client notices nothing. The proxy empties the cache when a setting changes that affects parsing (see
+// settings_changed.go), and prepares a statement anew when the policy or the catalogs have changed. If the server
+// notices a change before the proxy does, the proxy sends the client's messages once more (see retry.go).
 
-// DefaultStatementCache is how many statements of a session the proxy keeps prepared, unless the
+// DefaultStatementCache is how many statements the proxy keeps prepared on each connection to the server, unless the
 // configuration sets another number.
 const DefaultStatementCache = 100
 
 const (
-	maxCachedText  = 64 << 10 // bytes of one text in the cache
-	maxCachedTexts = 1 << 20  // bytes of all texts in the cache
-	maxSeenHashes  = 128      // how many texts are remembered that came once
+	maxCachedText  = 64 << 10 // limit of each cached text, in bytes
+	maxCachedTexts = 1 << 20  // limit of the cached texts together, in bytes
+	maxSeenHashes  = 128      // how many texts that occurred once are remembered
 )
 
 const (
-	cachedPrefix = "pgconsent_q"    // of the server's names of cached statements; no client's name has it
-	unusedName   = "pgconsent_none" // names nothing: closing it does nothing
+	cachedPrefix = "pgconsent_q"    // begins the server's names of cached statements; no client can use such names
+	unusedName   = "pgconsent_none" // a name that no statement has, so that a Close of it has no effect
 
 	// changedResultMessage is PostgreSQL's message for a prepared statement whose result has other columns now
 	// (plancache.c).
 	changedResultMessage = "cached plan must not change result type"
 )
 
-// cachedState is what is known of a cached statement.
+// cachedState is the state of a cached statement.
 type cachedState int
 
 const (
-	beingPrepared cachedState = iota // the Parse of the statement is staged or sent
+	beingPrepared cachedState = iota // the Parse of the statement is in the batch or was sent
 	prepared                         // the server has the statement
 	dropped                          // the statement must not be used any more
 )
 
-// cachedStatement is a statement that the proxy has prepared, or is about to.
+// cachedStatement is a statement that the proxy has prepared on a connection under a name of its own, or is about to
+// prepare.
 type cachedStatement struct {
 	cache    *statementCache
 	key      cacheKey
@@ -58,32 +59,32 @@ type cachedStatement struct {
 	element  *list.Element
 }
 
-// isPrepared tells whether the server has the statement when it comes to a message of this group. Where its Parse
-// fails, the rest of its own group is skipped.
+// isPrepared reports whether a message of this group (messages up to a Sync) can rely on the server having the
+// statement. Messages of the group that prepares it can: if that Parse fails, the server skips them.
 func (s *cachedStatement) isPrepared(group uint64) bool {
 	return s.state == prepared || s.state == beingPrepared && s.group == group && group != noGroup
 }
 
 type cacheKey struct{ text, types string }
 
-// statementCache has the statements that are kept prepared on one connection to the server. The ledger's lock guards
-// it.
+// statementCache has the statements that the proxy keeps prepared on one connection to the server. The lock of the
+// session's ledger guards it.
 type statementCache struct {
-	maxStatements  int  // how many statements it may have
-	preparesAtOnce bool // a text is kept prepared from its first coming on
+	maxStatements  int  // how many statements the cache may have
+	preparesAtOnce bool // a text is cached when it first occurs (see [Upstream].CacheEagerly)
 	statements     map[cacheKey]*cachedStatement
-	recent         list.List // of *cachedStatement, the one that was used last in front
+	recent         list.List // the *cachedStatement values, the most recently used one in front
 	textBytes      int
-	seenHashes     []uint64 // hashes of texts that came once, by their remainders
-	lastNumber     uint64   // of the last name
+	seenHashes     []uint64 // hash table of texts that occurred once
+	lastNumber     uint64   // the number in the name that was made last
 	pending        int      // how many statements are being prepared
-	namesToClose   []string // names of statements that the server is still to close
+	namesToClose   []string // server's names of dropped statements that the proxy must still close
 }
 
 var cacheSeed = maphash.MakeSeed()
 
-// findOrAdd returns the statement for a text that is allowed, which may be new: then the caller sends its Parse. It is
-// nil where the text is not to be kept prepared, or not yet: unless atOnce is true, at its second coming.
+// findOrAdd returns the cached statement for the text of v. If isNew is true, the caller must send its Parse. It
+// returns nil if the text cannot be cached now. Unless atOnce is true, it also returns nil when a text first occurs.
 func (c *statementCache) findOrAdd(v *verdict.Verdict, types []byte, group uint64, atOnce bool) (s *cachedStatement, isNew bool) {
 	if c.maxStatements == 0 || len(v.Text) > maxCachedText {
 		return nil, false
@@ -108,13 +109,13 @@ func (c *statementCache) findOrAdd(v *verdict.Verdict, types []byte, group uint6
 	return c.add(key, v.Versions, group)
 }
 
-// hasRoom tells whether [statementCache.findOrAdd] finds any text at once, or makes room for it: no statement is being
-// prepared.
+// hasRoom reports whether the cache is in use and no statement is being prepared, so that [statementCache.findOrAdd]
+// can always make room.
 func (c *statementCache) hasRoom() bool {
 	return c.maxStatements > 0 && c.pending == 0
 }
 
-// wasSeen tells whether a text has come before, as far as that is remembered.
+// wasSeen reports whether a text has occurred before, as far as the cache remembers.
 func (c *statementCache) wasSeen(text string) bool {
 	if c.preparesAtOnce {
 		return true
@@ -131,7 +132,7 @@ func (c *statementCache) wasSeen(text string) bool {
 	return false
 }
 
-// add makes room for one more statement, and the statement.
+// add adds a new statement, and drops the least recently used ones to make room. It returns nil if there is no room.
 func (c *statementCache) add(key cacheKey, versions verdict.Versions, group uint64) (*cachedStatement, bool) {
 	for last := c.recent.Back(); len(c.statements) >= c.maxStatements || c.textBytes+len(key.text) > maxCachedTexts; last = c.recent.Back() {
 		if last == nil || last.Value.(*cachedStatement).state == beingPrepared {
@@ -151,7 +152,7 @@ func (c *statementCache) add(key cacheKey, versions verdict.Versions, group uint
 	return s, true
 }
 
-// drop takes a statement out. The server is told to close it before another one is prepared.
+// drop removes a statement from the cache. The proxy closes it on the server before it prepares another one.
 func (c *statementCache) drop(s *cachedStatement) {
 	switch s.state {
 	case dropped:
@@ -166,14 +167,14 @@ func (c *statementCache) drop(s *cachedStatement) {
 	c.textBytes -= len(s.key.text)
 }
 
-// dropAll takes all statements out.
+// dropAll removes all statements from the cache.
 func (c *statementCache) dropAll() {
 	for _, s := range c.statements {
 		c.drop(s)
 	}
 }
 
-// confirm notes that the server has prepared a statement.
+// confirm notes that the server has prepared a statement of the cache.
 func (c *statementCache) confirm(s *cachedStatement) {
 	if s.state == beingPrepared {
 		s.state = prepared
@@ -181,21 +182,22 @@ func (c *statementCache) confirm(s *cachedStatement) {
 	}
 }
 
-// fail notes that the server has not prepared a statement.
+// fail drops a statement whose Parse the server has not run.
 func (c *statementCache) fail(s *cachedStatement) {
 	if s.state == beingPrepared {
 		c.drop(s)
 	}
 }
 
-// hasCacheRoom is [statementCache.hasRoom].
+// hasCacheRoom calls [statementCache.hasRoom] with the lock.
 func (l *ledger) hasCacheRoom() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cache.hasRoom()
 }
 
-// findCached is [statementCache.findOrAdd], and returns what is to be closed before a new statement is prepared.
+// findCached calls [statementCache.findOrAdd] with the lock. leftovers are names of dropped statements that the caller
+// must close before it prepares a new one.
 func (l *ledger) findCached(v *verdict.Verdict, types []byte, group uint64, atOnce bool) (
 	s *cachedStatement, isNew bool, leftovers []string) {
 	l.mu.Lock()
@@ -207,8 +209,8 @@ func (l *ledger) findCached(v *verdict.Verdict, types []byte, group uint64, atOn
 	return s, isNew, leftovers
 }
 
-// replaceCached returns a statement in the place of one that was dropped, or that another connection has. It may be
-// new; nil: there is no room.
+// replaceCached returns a cached statement with the text of one that was dropped, or that is on another connection. If
+// isNew is true, the caller must send its Parse. It returns nil if there is no room.
 func (l *ledger) replaceCached(dropped *cachedStatement, v *verdict.Verdict, group uint64) (s *cachedStatement,
 	isNew bool) {
 	l.mu.Lock()
@@ -223,15 +225,15 @@ func (l *ledger) replaceCached(dropped *cachedStatement, v *verdict.Verdict, gro
 	return l.cache.add(dropped.key, v.Versions, group)
 }
 
-// isPrepared tells whether the server has a statement, on the connection of the session, when it comes to a message of
-// this group.
+// isPrepared reports whether a message of this group (messages up to a Sync) can rely on the statement being prepared
+// on the session's connection.
 func (l *ledger) isPrepared(s *cachedStatement, group uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return s.cache == l.cache && s.isPrepared(group)
 }
 
-// dropAllCached takes all statements out of the cache.
+// dropAllCached removes all statements from the session's cache.
 func (l *ledger) dropAllCached() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

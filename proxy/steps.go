@@ -8,46 +8,46 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// PostgreSQL commits what a Query did before it says that the last statement is done, and goes through the statements
-// of one without a pause. Where a limit must be able to end a result before that, the Query is sent in steps. Each
-// statement goes by messages of the extended protocol, after the one before is answered, and the commit comes last. The
-// client gets the answers that it would have got to the Query; all others are not relayed.
+// PostgreSQL runs the statements of a Query without a pause, and commits them before it reports the last one complete.
+// If a limit must be able to end a result before the commit, the proxy sends the Query in steps. It sends each
+// statement by messages of the extended protocol after the previous one is answered, and the COMMIT last. The client
+// gets only the answers that it would have got to the Query.
 //
-// Several statements of a Query are one transaction block, which the extended protocol does not have. Where they
-// control no transaction themselves, they get BEGIN and COMMIT around them. In a block of the client's the BEGIN only
-// brings a warning, and there is no COMMIT.
+// PostgreSQL runs several statements of a Query as one transaction. To get the same in steps, the proxy sends BEGIN and
+// COMMIT around them, unless they control transactions themselves. If the client already has a transaction block open,
+// the BEGIN only causes a warning, and the proxy sends no COMMIT.
 //
-// A Query whose statements are to begin one by one (see [verdict.Verdict.OneStatementPerMessage]) is sent in steps as
-// well. PostgreSQL's statement_timestamp() is the time of the message, and each step has messages of its own.
+// The proxy also sends a Query in steps if each statement needs its own statement_timestamp(), which PostgreSQL sets
+// once for each message (see [verdict.Verdict.OneStatementPerMessage]).
 //
-// The goroutine that reads the server's answers sends the steps. The other one has nothing to send before they are
-// answered.
+// The goroutine that reads the server's answers sends the steps. The one that handles the client's messages sends
+// nothing before the Query is answered.
 
-// stepName is the name of a prepared statement that no client can use. The statement is made anew for each step.
+// stepName is the server's name of the prepared statement of each step. No client can use this name.
 const stepName = verdict.SealStatement + "_step"
 
-// queryInSteps is a Query that is sent in steps.
+// queryInSteps is the state of a Query that is sent in steps.
 type queryInSteps struct {
 	parts            []verdict.Part
-	hardenedSteps    []bool // for each step, whether it gets a hardened plan; nil: none does
-	binary           []bool // for each step, whether it returns values in binary; nil: none does
-	isOneTransaction bool   // the steps are several statements that control no transaction
+	hardenedSteps    []bool // for each step, whether settings of a hardened plan precede it; nil: for none
+	binary           []bool // for each step, whether its result is in binary; nil: for none
+	isOneTransaction bool   // the proxy sends BEGIN and COMMIT around the steps
 
-	begun       bool   // the server has answered the BEGIN in front of the statements
-	inBlock     bool   // the server has said that a transaction block of the client is open already
-	rollingBack bool   // a ROLLBACK is sent
-	isOver      bool   // nothing else is to be sent before ReadyForQuery
-	lastAnswer  []byte // the answer to the last statement, which the client gets when the transaction is committed
+	begun       bool   // the server has answered the proxy's BEGIN
+	inBlock     bool   // a transaction block of the client was already open
+	rollingBack bool   // the proxy has sent a ROLLBACK
+	isOver      bool   // the proxy sends nothing more before ReadyForQuery
+	lastAnswer  []byte // the last statement's CommandComplete, which the client gets after the commit
 }
 
-// needsOneByOne reports whether e is a Query whose statements are to begin one by one. As one message it would give all
-// of them its own time.
+// needsOneByOne reports whether e is a Query each of whose statements needs its own statement_timestamp().
 func needsOneByOne(e entry) bool {
 	q, ok := e.(*queryEntry)
 	return ok && q.verdict != nil && q.verdict.OneStatementPerMessage
 }
 
-// divide sets up that a limited Query is sent in steps if that is necessary, or returns the reason why it cannot be.
+// divide prepares to send a limited Query in steps if that is necessary. It returns an error if the Query cannot be
+// divided.
 func (e *queryEntry) divide() *sqlstate.Error {
 	v := e.verdict
 	if len(v.Effects) <= 1 {
@@ -79,7 +79,7 @@ func (e *queryEntry) startSteps(parts []verdict.Part, block bool) {
 	e.settingsToAnswer = e.steps.settings(0)
 }
 
-// controlsTx reports whether a statement controls a transaction.
+// controlsTx reports whether a statement is a transaction command, such as COMMIT or SAVEPOINT.
 func controlsTx(effect verdict.Effect) bool {
 	switch effect.Kind {
 	case verdict.EffectBegin, verdict.EffectEnd, verdict.EffectSavepoint, verdict.EffectRelease, verdict.EffectRollbackTo:
@@ -88,8 +88,8 @@ func controlsTx(effect verdict.Effect) bool {
 	return false
 }
 
-// binaryFetches returns which statements fetch from a BINARY cursor: a Query gets values in binary there, and a Bind
-// has to ask for them.
+// binaryFetches returns for each statement whether it fetches from a BINARY cursor. A Query would return binary values
+// there; in a step the Bind must request them.
 func (e *queryEntry) binaryFetches() []bool {
 	if !slices.ContainsFunc(e.portals, func(p *portal) bool { return p.fetchedInBinary }) {
 		return nil
@@ -104,11 +104,11 @@ func (e *queryEntry) binaryFetches() []bool {
 	return out
 }
 
-// step returns the messages for the i-th statement, or the messages that end the Query.
+// step returns the messages that run the i-th statement or, after the last, those that end the Query.
 func (st *queryInSteps) step(i int) []byte {
 	var b []byte
 	if i == 0 {
-		b = appendClose(b, 'S', "") // A Query closes the statement without a name, too.
+		b = appendClose(b, 'S', "") // A real Query would also drop the unnamed statement.
 		if st.isOneTransaction {
 			b = appendStep(b, "BEGIN", noParameters)
 		}
@@ -140,10 +140,10 @@ func (st *queryInSteps) settings(i int) int {
 	return 0
 }
 
-// ownsBlock reports whether the transaction block is the proxy's.
+// ownsBlock reports whether the proxy's BEGIN has opened the transaction block.
 func (st *queryInSteps) ownsBlock() bool { return st.begun && !st.inBlock }
 
-// appendStep adds the messages that run a statement; bindRest is what its Bind says of parameters and results.
+// appendStep appends messages that run a statement; rest is the part of its Bind behind the names.
 func appendStep(b []byte, text string, rest []byte) []byte {
 	b = appendClose(b, 'S', stepName)
 	b = appendParse(b, stepName, text, noParameterTypes)
@@ -153,7 +153,7 @@ func appendStep(b []byte, text string, rest []byte) []byte {
 	return appendClose(b, 'P', "")
 }
 
-// completeStep handles the CommandComplete of a step and returns what the client gets of it.
+// completeStep handles a CommandComplete of a Query in steps, and returns the message that the client gets for it.
 func (a *answers) completeStep(e *queryEntry, message []byte) ([]byte, *sqlstate.Error) {
 	st := e.steps
 	switch {
@@ -179,7 +179,8 @@ func (a *answers) completeStep(e *queryEntry, message []byte) ([]byte, *sqlstate
 	return message, a.send(st.step(e.completedStatements))
 }
 
-// isStepReady handles a ReadyForQuery and reports whether it ends a step, and not the Query.
+// isStepReady handles a ReadyForQuery of a Query in steps. It returns true if the Query is not over: the proxy must
+// first roll back its transaction block.
 func (a *answers) isStepReady(e entry, status byte) (isSet bool, err *sqlstate.Error) {
 	q, ok := e.(*queryEntry)
 	if !ok || q.steps == nil || !q.steps.ownsBlock() || status != 'E' || q.steps.rollingBack {
@@ -189,7 +190,7 @@ func (a *answers) isStepReady(e entry, status byte) (isSet bool, err *sqlstate.E
 	return true, a.send(appendQuery(nil, "ROLLBACK"))
 }
 
-// bytesAfterError returns what is sent after an error: the server skips the other messages of the step.
+// bytesAfterError returns the Sync to send after an error, or nil if a Sync was sent already.
 func (st *queryInSteps) bytesAfterError() []byte {
 	if st.isOver {
 		return nil
@@ -197,7 +198,7 @@ func (st *queryInSteps) bytesAfterError() []byte {
 	return appendSync(nil)
 }
 
-// stepOffset returns how many characters of the whole text stand before the statement that the server speaks of.
+// stepOffset returns how many characters of the Query's text precede the current step's statement.
 func (e *queryEntry) stepOffset() int {
 	if e.steps != nil && e.completedStatements < len(e.steps.parts) {
 		return e.steps.parts[e.completedStatements].Offset
@@ -205,11 +206,11 @@ func (e *queryEntry) stepOffset() int {
 	return 0
 }
 
-// undefinedParameter is PostgreSQL's SQLSTATE for a parameter in a text that declares none.
+// undefinedParameter is PostgreSQL's SQLSTATE for a parameter that does not exist, such as $1 in a Query.
 const undefinedParameter = "42P02"
 
-// asQueryError turns the server's error to a message of a step into the error that the Query would have brought: a
-// Query has no parameters.
+// asQueryError handles an error of a step whose text names a parameter. It replaces the Bind's error by the one that
+// PostgreSQL gives for a Query with a parameter.
 func (e *queryEntry) asQueryError(f *errorFields) {
 	if e.steps == nil || f.code() != sqlstate.ProtocolViolation {
 		return

@@ -11,12 +11,12 @@ func (e *syncEntry) endsWithReady() bool     { return true }
 // appendRefused only satisfies the interface: no Sync is refused.
 func (e *syncEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
 
-// handleAnswer accepts no message: ReadyForQuery has rules of its own.
+// handleAnswer accepts no message; [answers.ready] handles the ReadyForQuery of a Sync.
 func (e *syncEntry) handleAnswer(*answers, byte, int) (isExpected bool, err *sqlstate.Error) {
 	return false, nil
 }
 
-// sync stages a Sync message, which ends a group of messages.
+// sync adds a Sync message to the batch, which ends the current group of messages.
 func (r *requests) sync() {
 	start := len(r.batch.out)
 	r.batch.out = appendSync(r.batch.out)

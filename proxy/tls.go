@@ -17,15 +17,15 @@ import (
 // alpn is the protocol name that a client must request if it starts with TLS.
 const alpn = "postgresql"
 
-// channelBinding holds the certificate of a TLS handshake, to which SCRAM can bind the password exchange.
+// channelBinding holds the proxy's certificate in a TLS handshake, to which SCRAM can bind the password exchange.
 type channelBinding struct {
 	mu          sync.Mutex
 	certificate *tls.Certificate
 }
 
-// endPoint returns the data of tls-server-end-point (RFC 5929): the certificate's hash by its signature's own hash
-// function, SHA-256 in place of MD5 and SHA-1. It is nil where the RFC defines none, as for Ed25519; channel binding is
-// not offered then.
+// endPoint returns the channel binding data of type tls-server-end-point (RFC 5929). This is the certificate's hash by
+// the hash function of its signature, with SHA-256 in place of MD5 and SHA-1. It returns nil where the RFC defines no
+// data, as for Ed25519; then the proxy offers no channel binding.
 func (b *channelBinding) endPoint() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,8 +53,8 @@ func (b *channelBinding) endPoint() []byte {
 	return sum.Sum(nil)
 }
 
-// watch returns the configuration base, changed so that the certificate of each handshake is noted in b. Sessions are
-// not resumed, as in PostgreSQL: a resumed session presents no certificate.
+// watch returns a copy of base that stores the certificate of each handshake in b. As in PostgreSQL, TLS sessions
+// cannot be resumed: in a resumed session the proxy would present no certificate.
 func (b *channelBinding) watch(base *tls.Config) *tls.Config {
 	cfg := base.Clone()
 	cfg.SessionTicketsDisabled = true
@@ -86,7 +86,7 @@ func (b *channelBinding) watch(base *tls.Config) *tls.Config {
 	return cfg
 }
 
-// chooseCertificate returns the certificate that crypto/tls would choose.
+// chooseCertificate returns the certificate that crypto/tls would choose for this ClientHello.
 func chooseCertificate(cfg *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if cfg.GetCertificate != nil && (len(cfg.Certificates) == 0 || hello.ServerName != "") {
 		if cert, err := cfg.GetCertificate(hello); cert != nil || err != nil {
@@ -104,7 +104,7 @@ func chooseCertificate(cfg *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certif
 	return &cfg.Certificates[0], nil
 }
 
-// tlsConfig returns the configuration for the next handshake, or nil.
+// tlsConfig returns the configuration for the next handshake, or nil if TLS is not configured.
 func (s *Server) tlsConfig() *tls.Config {
 	if s.config.TLS == nil {
 		return nil
@@ -112,7 +112,7 @@ func (s *Server) tlsConfig() *tls.Config {
 	return s.config.TLS()
 }
 
-// offerTLS answers an SSLRequest.
+// offerTLS answers an SSLRequest, and starts TLS if it is configured.
 func (c *conn) offerTLS() error {
 	if c.server.tlsConfig() == nil {
 		if err := c.write([]byte{'N'}); err != nil {
@@ -126,8 +126,8 @@ func (c *conn) offerTLS() error {
 	return c.startTLS(c.client, false)
 }
 
-// startTLS makes the handshake. A client that started with TLS directly, without an SSLRequest, must have asked for the
-// PostgreSQL protocol by ALPN.
+// startTLS performs the TLS handshake. A client that started TLS without an SSLRequest (isDirect) must have requested
+// the protocol "postgresql" by ALPN.
 func (c *conn) startTLS(nc net.Conn, isDirect bool) error {
 	cfg := c.server.tlsConfig()
 	if cfg == nil {
@@ -151,7 +151,7 @@ func (c *conn) startTLS(nc net.Conn, isDirect bool) error {
 	return nil
 }
 
-// bindingData returns the data to which a SCRAM exchange can be bound, or nil.
+// bindingData returns the channel binding data for the client's SCRAM exchange, or nil if there is none.
 func (c *conn) bindingData() []byte {
 	if c.binding == nil {
 		return nil

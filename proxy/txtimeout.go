@@ -6,30 +6,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// transactionTimer follows how long the transaction in progress has lasted, where the decider bounds that. It lasts
-// from the first message that the server gets until the ReadyForQuery that says it is over. It counts no matter who is
-// waited for: the server, the client, or a Sync that never comes.
+// transactionTimer measures how long the current transaction has lasted, if the decider limits that. A transaction
+// lasts from its first message to the ReadyForQuery outside a transaction, whether the server works or the client lets
+// it wait.
 type transactionTimer struct {
 	isBounded bool
 	began     time.Time // zero: there is no transaction
 	timer     *time.Timer
 }
 
-// stop ends the timer.
+// stop stops the timer, if there is one.
 func (t *transactionTimer) stop() {
 	if t.timer != nil {
 		t.timer.Stop()
 	}
 }
 
-// begin notes that the server is about to get a message.
+// begin notes that the proxy is about to send a message, which may begin a transaction.
 func (t *transactionTimer) begin() {
 	if t.isBounded && t.began.IsZero() {
 		t.began = time.Now()
 	}
 }
 
-// end notes that a transaction is over. Messages that were sent behind it may have begun another.
+// end notes that a transaction is over. another says that messages already sent may have begun the next one.
 func (t *transactionTimer) end(another bool) {
 	if !t.isBounded {
 		return
@@ -39,8 +39,8 @@ func (t *transactionTimer) end(another bool) {
 	}
 }
 
-// boundTransactions sets up that the decider is told of a transaction that lasts too long. The timer fires when a
-// transaction that had begun with it would be overdue, and again when the transaction that it finds then would be.
+// boundTransactions starts a timer that tells the decider when a transaction lasts too long. When the timer fires
+// before the current transaction's limit, it is set again for that limit.
 func (s *session) boundTransactions() {
 	timekeeper, ok := s.decider.(verdict.TransactionLimiter)
 	if !ok {
@@ -64,7 +64,7 @@ func (s *session) boundTransactions() {
 		switch {
 		case l.closed:
 		case remaining <= 0:
-			go timekeeper.TimeoutPassed() // This ends the session, which takes the ledger's lock.
+			go timekeeper.TimeoutPassed() // It runs in a goroutine, since ending the session takes the ledger's lock.
 		default:
 			l.timer.timer.Reset(remaining)
 		}

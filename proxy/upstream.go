@@ -17,33 +17,32 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// dialer connects to the server with keepalive, so that a server that has disappeared is noticed.
+// dialer connects to the server with TCP keepalive, so that a server which has disappeared is noticed.
 var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 	Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4}}
 
 // dialServer makes a connection to the server; tests replace it with a slow one.
 var dialServer = dialer.DialContext
 
-// maxServerLogin is the length of the longest message of the server while logging in.
+// maxServerLogin is the maximum length of a message from the server during the login.
 const maxServerLogin = 1 << 20
 
-// heapQuery makes a server's process keep memory. With glibc, freeing a large piece of memory raises the size up to
-// which a process keeps free memory at the end of its heap. This lasts as long as the process (M_MMAP_THRESHOLD in
-// mallopt(3)). Before that it returns the memory of each plan to the kernel, and asks for it again with the next
-// statement.
+// heapQuery returns a query that makes the server process keep freed memory. Without it, glibc returns the memory of
+// each plan to the kernel, and requests it again for the next statement. When a process frees a large block, glibc
+// raises the amount of free memory that it keeps, for the life of the process (M_MMAP_THRESHOLD in mallopt(3)).
 //
-// The text is repeated in pieces of a kilobyte, since repeat() copies piece by piece: 4 MiB of single letters take the
-// server 24 ms, and 6 ms in pieces.
+// The query repeats a string of one kilobyte, since repeat() copies piece by piece: 4 MiB of single letters take the
+// server 24 ms, and 6 ms in kilobytes.
 func heapQuery(bytes int) string {
 	const piece = 1024
 	return fmt.Sprintf("SELECT pg_catalog.octet_length(pg_catalog.repeat(pg_catalog.repeat('x', %d), %d))", piece, (bytes+piece-1)/piece)
 }
 
-// startTimeQuery identifies the server: one that was restarted, or another one at the same address, has another start
-// time.
+// startTimeQuery reads when the server was started. The proxy compares this time to notice a restart, or another server
+// at the same address.
 const startTimeQuery = "SELECT EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())"
 
-// dial logs in to the server as the agent role. pooled tells that several sessions will use the connection.
+// dial logs in to the server as the agent role. pooled says that several sessions will share the connection.
 func (u Upstream) dial(ctx context.Context, database string, settings map[string]string, pooled bool) (*serverConn, error) {
 	cfg, err := u.config(database, settings)
 	if err != nil {
@@ -72,8 +71,8 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 			return nil, unreachableError(err)
 		}
 	}
-	// Where a write of the login or of the query took long, the driver has begun to read in the background. That reader
-	// would take the first of the session's answers.
+	// If a write took long, pgconn has started a goroutine that reads in the background. It would take the session's first
+	// answer, so SyncConn stops it.
 	if err := pc.SyncConn(ctx); err != nil {
 		_ = pc.Close(ctx)
 		return nil, unreachableError(err)
@@ -87,8 +86,8 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 	return c, nil
 }
 
-// config configures the login of the agent role. The pinned settings of u come after the client's, so that none of
-// these can take their place.
+// config returns the configuration for the login of the agent role. Settings in u.Params replace the client's of the
+// same name.
 func (u Upstream) config(database string, settings map[string]string) (*pgconn.Config, error) {
 	if u.Database != "" {
 		database = u.Database
@@ -97,14 +96,14 @@ func (u Upstream) config(database string, settings map[string]string) (*pgconn.C
 	if err != nil {
 		return nil, err
 	}
-	// Nothing of the process's environment (PGUSER, PGOPTIONS, ~/.pgpass …) takes part.
+	// The lines below override everything from the process's environment (PGUSER, PGOPTIONS, ~/.pgpass …).
 	cfg.User, cfg.Password, cfg.Database = u.User, u.Password, database
 	cfg.TLSConfig, cfg.Fallbacks, cfg.ValidateConnect, cfg.AfterConnect = u.TLS, nil, nil, nil
 	cfg.SSLNegotiation, cfg.MinProtocolVersion, cfg.MaxProtocolVersion = "postgres", "3.0", "3.0"
 	cfg.ChannelBinding, cfg.RequireAuth = "prefer", ""
 	cfg.KerberosSrvName, cfg.KerberosSpn = "", ""
 	cfg.MaxProtocolMessageBodyLen = maxServerLogin
-	// DialFunc does not use this function.
+	// The result is never used, since DialFunc connects to u.Address.
 	cfg.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return dialServer(ctx, u.Network, u.Address)
@@ -118,21 +117,21 @@ func (u Upstream) config(database string, settings map[string]string) (*pgconn.C
 	return cfg, nil
 }
 
-// unreachableError is the error while the server cannot be reached.
+// unreachableError is the client's error when the proxy cannot connect to the server.
 func unreachableError(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database server cannot be reached").
 		WithHint(
 			"pgconsent is running but its connection to PostgreSQL failed; try again later, or ask its operator.").WithCause(cause)
 }
 
-// connectionLostError is the error of a connection to the server that was lost.
+// connectionLostError is the client's error when the connection to the server is lost.
 func connectionLostError(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the connection to the database server was lost").
 		WithHint("The statement in progress, if any, may or may not have taken effect. Connect again.").WithCause(cause)
 }
 
-// loginFailed says why the agent role could not log in, as far as it concerns the client: its settings, or the server's
-// state. Any other reason concerns the operator.
+// loginFailed returns the client's error when the agent role cannot log in. It names a cause only if that is the
+// client's settings or the server's state. Other causes are for the operator.
 func loginFailed(err error) *sqlstate.Error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -154,7 +153,7 @@ func loginFailed(err error) *sqlstate.Error {
 	}
 }
 
-// open makes a connection to the server without logging in, with TLS if u asks for it.
+// open connects to the server without logging in, over TLS if u.TLS is set.
 func (u Upstream) open(ctx context.Context) (net.Conn, error) {
 	nc, err := dialer.DialContext(ctx, u.Network, u.Address)
 	if err != nil || u.TLS == nil {
@@ -165,7 +164,7 @@ func (u Upstream) open(ctx context.Context) (net.Conn, error) {
 	}
 	request := binary.BigEndian.AppendUint32(nil, 8)
 	request = binary.BigEndian.AppendUint32(request, codeSSL)
-	var answer [1]byte // Exactly one byte is read: the bytes behind it belong to the handshake.
+	var answer [1]byte // Exactly one byte is read, since later bytes belong to the handshake.
 	if _, err = nc.Write(request); err == nil {
 		_, err = io.ReadFull(nc, answer[:])
 	}

@@ -1,10 +1,10 @@
 package proxy
 
-// The goroutine that handles the client's messages waits here for the server's answers.
+// By the methods below, the goroutine that handles the client's messages waits for the server's answers.
 
-// waitOutsideTx waits until no entry is in flight and reports whether the server is then outside a transaction. While a
-// group of extended messages is open it does not wait, since the server may keep its answers back, and returns false. A
-// group with only Close messages has begun no transaction; its answers come with the next Sync.
+// waitOutsideTx waits until no message is in flight, and reports whether the server is then outside a transaction.
+// While a group of extended messages is open, it returns false at once, since the server may not answer before a Sync.
+// Close messages without a Sync do not count, since they begin no transaction.
 func (l *ledger) waitOutsideTx() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -14,12 +14,12 @@ func (l *ledger) waitOutsideTx() bool {
 	for l.queue.isAwaited() && !l.closed {
 		l.changed.Wait()
 	}
-	// An entry that this waited for may have failed, and the server skips a Query behind it.
+	// After a failed message the server skips all others, even a Query.
 	return !l.closed && !l.skipping && l.status == 'I'
 }
 
-// waitTxStatus waits for the answers to all messages that may have changed the state of the transaction, and reports
-// whether the server is outside one.
+// waitTxStatus waits for the answers to all messages that may change the state of the transaction. It reports whether
+// the server is then outside a transaction.
 func (l *ledger) waitTxStatus() (outside bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,8 +29,8 @@ func (l *ledger) waitTxStatus() (outside bool) {
 	return !l.closed && l.status == 'I'
 }
 
-// waitReady waits for the answers to each Query, and to each group that has its Sync. The server may keep back the
-// answers to messages behind the last such message.
+// waitReady waits for the answers to each Query, and to each group that ends with a Sync. It does not wait for messages
+// behind the last of these, since the server may not answer them before a Sync.
 func (l *ledger) waitReady() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *ledger) isReadyAwaited() bool {
 	return l.queue.endsWithReady()
 }
 
-// waitFor waits until e is answered, and returns false if the session is over.
+// waitFor waits until the server has answered e, and returns false if the session is over.
 func (l *ledger) waitFor(e entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *ledger) waitFor(e entry) bool {
 	return !l.closed
 }
 
-// waitChange waits for any answer, after calling flush if it is given; the caller holds the lock.
+// waitChange calls flush if it is not nil, and otherwise waits for a change of the ledger. The caller holds the lock.
 func (l *ledger) waitChange(flush func() error) error {
 	if flush != nil {
 		l.mu.Unlock()

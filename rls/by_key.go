@@ -11,10 +11,10 @@ import (
 
 func byKey(t *policy.Table) bool { return t.Columns != nil && t.Columns.ByKey != nil }
 
-// keyFunctions returns the functions by which agents fetch rows by key. With a view instead, only the rewriter would
-// make sure that a statement has a key. An agent's condition could then run before the condition on the key. A function
-// returns its rows before an expression of the agent reads one. It is in plpgsql, which caches its plan: planning takes
-// longer than the rest.
+// keyFunctions returns the functions by which agents fetch rows of a table by key. Agents get no right on the view
+// itself: PostgreSQL could evaluate an agent's condition on its rows before the condition on the key. A function
+// returns only rows with the given keys, before any expression of the agent reads them. It is written in plpgsql, which
+// caches the plan, since planning takes longer than running.
 func (f rowViews) keyFunctions(t *policy.Table) Object {
 	o := newObject("functions of "+predicate.KeyedView(t.Relation.Name, false).String(),
 		"Columns that exist by key only: agents have no right on this view, and call the function of its "+
@@ -45,9 +45,10 @@ func (f rowViews) keyFunctions(t *policy.Table) Object {
 	return o.Object
 }
 
-// keyArgumentTypes returns the types of the arguments of a table's functions: a boolean, and the key or a list of keys.
-// For the boolean, statements pass a call of current_catalog(). It refuses, while the statement is planned, a statement
-// that was decided before the last DDL. The table's own policy would do that only when the function's plan is made.
+// keyArgumentTypes returns the argument types of a table's key functions: a boolean, and then the key's columns, as
+// arrays if several keys are allowed. For the boolean, statements pass a call of current_catalog(). While PostgreSQL
+// plans the statement, this call raises an error if the statement was decided before the last DDL. The table's row
+// policy would do so only when PostgreSQL plans the function's query.
 func keyArgumentTypes(t *policy.Table) []string {
 	types := []string{"pg_catalog.bool"}
 	for _, name := range t.Columns.ByKey.Key {
@@ -60,7 +61,8 @@ func keyArgumentTypes(t *policy.Table) []string {
 	return types
 }
 
-// keyCondition returns the condition on the function's rows. For more keys than at_most it holds for no row.
+// keyCondition returns the condition on the rows that a key function returns. If a statement passes more keys than the
+// policy allows, no row meets the condition.
 func keyCondition(t *policy.Table) string {
 	conditions := make([]string, len(t.Columns.ByKey.Key))
 	for i, name := range t.Columns.ByKey.Key {

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The canary is a table of pgconsent. With it doctor tests whether enforcement works: its first row shows, its second
-// is hidden by a rule that reads another table, as consent does.
+// The canary is a table of pgconsent with which pgconsent doctor tests whether enforcement works. Its rule lets agents
+// see the first row and hides the second one, by a lookup as for a consent.
 var (
 	canary = &catalog.Relation{
 		Name: catalog.Name{Schema: predicate.SignedSchema, Name: "canary"}, Kind: catalog.Table,
@@ -26,11 +26,12 @@ var (
 	}
 )
 
-// CanaryTable and CanarySignedView return the SQL names of the table and the view that the probes read.
+// CanaryTable and CanarySignedView return the SQL names of the canary's table and signed view, which doctor's probes
+// read.
 func CanaryTable() string      { return canary.Name.SQL() }
 func CanarySignedView() string { return predicate.SignedView(canary.Name).SQL() }
 
-// canaryFeature enables row security on the canary and makes its views, as for the tables of a policy.
+// canaryFeature makes the row policies and views of the canary, like those of a table that the policy lists.
 type canaryFeature struct{ *planFacts }
 
 func (f canaryFeature) objects() []Object {
@@ -60,5 +61,5 @@ func (f canaryFeature) objects() []Object {
 	return []Object{o.Object}
 }
 
-// HasSignedViews tells whether the plan makes signed views.
+// HasSignedViews reports whether the plan makes signed views.
 func (p *Plan) HasSignedViews() bool { return len(p.facts.signedTables) > 0 }

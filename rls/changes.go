@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// trackedTable is a table whose changes may hide rows that showed before: triggers record them.
+// trackedTable is a table whose changes can hide rows that agents saw before. Triggers record such changes.
 type trackedTable struct {
 	relation      *catalog.Relation
 	columns       map[string]bool // the columns whose values decide who sees a row
@@ -20,8 +20,8 @@ type trackedTable struct {
 	isLookupTable bool            // rules of other tables read the table
 }
 
-// trackedTables returns the tables whose changes end snapshots, sorted by name: the tables of the policy, and other
-// tables that its predicates read.
+// trackedTables returns the tables whose changes can hide rows, sorted by name: the tables that the policy lists, and
+// other tables that its predicates read. After such a change the proxy refuses to use older snapshots.
 func trackedTables(p *policy.Policy) []*trackedTable {
 	byName := map[catalog.Name]*trackedTable{}
 	tableOf := func(r *catalog.Relation) *trackedTable {
@@ -56,7 +56,7 @@ func trackedTables(p *policy.Policy) []*trackedTable {
 		w.insertCanHide, w.isLookupTable = true, true
 	}
 	for _, l := range p.LiveAttributes() {
-		if !l.IsFromOneRow() { // a second row would make the value ambiguous
+		if !l.IsFromOneRow() { // with a second row the attribute's value would be ambiguous, and so be lost
 			tableOf(l.Table).insertCanHide = true
 		}
 	}
@@ -67,14 +67,14 @@ func trackedTables(p *policy.Policy) []*trackedTable {
 	return out
 }
 
-// UntrackedAttributeTable returns a table from which attributes are computed and whose changes no trigger records; "":
-// there is none. Any statement may depend on it, so a snapshot that outlives a statement could still show rows for
-// which consent was withdrawn. It does not tell of [Plan.UntrackedRelations].
+// UntrackedAttributeTable returns the name of a table from which the database computes attributes and whose changes no
+// trigger records, or "". If there is one, any snapshot that outlives its statement could show rows whose consent was
+// withdrawn. [Plan.UntrackedRelations] is about the tables that rules read.
 func (p *Plan) UntrackedAttributeTable() string {
 	return firstUntrackedTable(liveNodes(p.facts.policy))
 }
 
-// rowConditions returns all conditions on rows of a table, for reading and writing.
+// rowConditions returns all conditions that the policy sets on rows of a table, for reading and writing.
 func rowConditions(t *policy.Table) predicate.All {
 	out := predicate.All{t.VisibilityRules()}
 	if t.Write != nil {
@@ -83,7 +83,8 @@ func rowConditions(t *policy.Table) predicate.All {
 	return out
 }
 
-// RuleTables returns the other tables that decide which rows of a table show, or what agents may write to it.
+// RuleTables returns the tables that the rules of t read to decide which of its rows agents see and what they may
+// write.
 func RuleTables(t *policy.Table) []*catalog.Relation {
 	var out []*catalog.Relation
 	for _, h := range predicate.LookupTables(rowConditions(t)) {
@@ -92,8 +93,7 @@ func RuleTables(t *policy.Table) []*catalog.Relation {
 	return append(out, predicate.TablesWhereInsertHides(rowConditions(t))...)
 }
 
-// firstUntrackedTable returns the name of a table that conditions read and whose changes no trigger records; "": there
-// is none.
+// firstUntrackedTable returns the name of a table that the conditions read and whose changes no trigger records, or "".
 func firstUntrackedTable(conditions predicate.Node) string {
 	for _, h := range predicate.LookupTables(conditions) {
 		if isUntracked(h.Relation) {
@@ -108,7 +108,7 @@ func firstUntrackedTable(conditions predicate.Node) string {
 	return ""
 }
 
-// LookupTables returns the tables that decide about rows of other tables, or about attributes.
+// LookupTables returns the names of the tables that rules of other tables read, or from which attributes are computed.
 func (p *Plan) LookupTables() []catalog.Name {
 	var out []catalog.Name
 	for _, w := range trackedTables(p.facts.policy) {
@@ -123,10 +123,10 @@ func isUntracked(r *catalog.Relation) bool {
 	return r.Kind != catalog.PartitionedTable && (r.Kind != catalog.Table || r.HasChildren)
 }
 
-// UntrackedRelations returns the relations of which triggers do not record all changes. They are materialised views,
-// foreign tables, tables with inheritance children, and tables whose rules or checks read one of these. Their parts
-// without triggers of their own are among them, and the views that read them. A single statement may show their rows. A
-// snapshot that lasts for several statements may not.
+// UntrackedRelations returns the relations whose visible rows may change without a trigger that records it. These are
+// materialised views, foreign tables, tables with inheritance children, and tables whose rules read one of these.
+// Children and views of such relations are included. Agents may read them in single statements, but not by a snapshot
+// that lasts for several statements.
 func (p *Plan) UntrackedRelations() map[catalog.Name]bool { return untrackedRelations(p.facts.policy) }
 
 func untrackedRelations(p *policy.Policy) map[catalog.Name]bool {
@@ -136,7 +136,7 @@ func untrackedRelations(p *policy.Policy) map[catalog.Name]bool {
 			out[t.Relation.Name] = true
 		}
 	}
-	for changed := true; changed; { // the loop reaches the children of children
+	for changed := true; changed; { // repeated, since children may have children
 		changed = false
 		for _, c := range p.Children() {
 			if _, isListed := p.Table(c.Relation.Name); isListed || out[c.Relation.Name] {
@@ -159,7 +159,7 @@ func untrackedRelations(p *policy.Policy) map[catalog.Name]bool {
 	return out
 }
 
-// TimeCanHide tells whether the passing of time alone can hide a row.
+// TimeCanHide reports whether a row can become hidden by the passing of time alone, as when a consent expires.
 func (p *Plan) TimeCanHide() bool {
 	for _, t := range p.facts.policy.Tables() {
 		if predicate.TimeCanHide(t.VisibilityRules()) {
@@ -169,16 +169,17 @@ func (p *Plan) TimeCanHide() bool {
 	return p.TimeCanChangeAttributes()
 }
 
-// TimeCanChangeAttributes tells whether the passing of time alone can change attributes that the database computes.
+// TimeCanChangeAttributes reports whether an attribute that the database computes can change by the passing of time
+// alone.
 func (p *Plan) TimeCanChangeAttributes() bool {
 	return predicate.TimeCanHide(liveNodes(p.facts.policy))
 }
 
-// changeTriggerPrefix is the beginning of the names of triggers that sort last, so that they see a row after all other
-// triggers.
+// changeTriggerPrefix begins the names of the change triggers. PostgreSQL fires triggers in the order of their names,
+// so these fire last.
 const changeTriggerPrefix = "zz_pgconsent_change_"
 
-// changeTriggers are triggers that record the changes by which rows may become hidden.
+// changeTriggers makes the triggers that record changes which can hide rows.
 type changeTriggers struct{ *planFacts }
 
 func (f changeTriggers) objects() []Object {
@@ -198,16 +199,16 @@ func (w *trackedTable) triggers() []Object {
 		return nil
 	}
 	if w.relation.Name == predicate.CurrentConsents {
-		// The registry records its changes itself, without renewals. A first record hides no row unless it is a refusal; a
-		// request for a partnership is no record.
+		// The consent registry records its other changes itself. A new record hides no row unless it is a refusal, so records
+		// that give or request consent fire no trigger.
 		if w.insertCanHide {
 			add("INSERT",
 				"FOR EACH ROW WHEN (NEW.state OPERATOR(pg_catalog.<>) ALL ('{given,requested}'::pg_catalog.text[]))")
 		}
 		return out
 	}
-	// They are row triggers. Statement triggers do not fire for rows that a subscription applies, nor for rows that are
-	// written to a partition by its own name.
+	// These are row triggers: statement triggers would not fire for rows that a subscription applies, or that are written
+	// to a partition by its own name.
 	const forEachRow = "FOR EACH ROW"
 	add("DELETE", forEachRow)
 	if when := w.updateCondition(); when != "" {
@@ -232,7 +233,7 @@ func (w *trackedTable) trigger(event, rest string) Object {
 	return o.Object
 }
 
-// updateCondition returns the condition on an updated row under which the trigger runs; "": no update can hide rows.
+// updateCondition returns the WHEN clause of the trigger for UPDATE, or "" if no UPDATE of the table can hide rows.
 func (w *trackedTable) updateCondition() string {
 	if w.anyColumn {
 		return " WHEN (true)"
@@ -250,9 +251,9 @@ func (w *trackedTable) updateCondition() string {
 	return " WHEN (" + rowDiffersCondition(columns) + ")"
 }
 
-// rowDiffersCondition returns the condition that some column of the new row differs byte by byte from the old row. A
-// type's own equality may call different values equal, as with some collations. Whether the texts of values differ
-// depends on settings of the session that writes.
+// rowDiffersCondition returns the condition that some of the columns differ between OLD and NEW in their binary form.
+// The = operator may call different values equal, as with some collations. A comparison of texts would depend on the
+// session's settings.
 func rowDiffersCondition(columns []string) string {
 	var before, after []string
 	for _, c := range columns {

@@ -2,9 +2,9 @@ package rls
 
 import "fmt"
 
-// childPolicies makes the policies of partitions and inheritance children: the rules of their parents, for statements
-// that name the child. For a statement that names the parent, the parent's policies apply, whatever those of the child
-// are.
+// childPolicies makes the row policies of partitions and inheritance children. They have the rules of the parent, and
+// apply to statements that name the child. For a statement that names the parent, PostgreSQL applies only the parent's
+// policies.
 type childPolicies struct{ *planFacts }
 
 func (f childPolicies) objects() []Object {

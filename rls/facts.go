@@ -9,13 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// roles are the names of pgconsent's roles. All are quoted for SQL, except agentName and controlName.
+// roles has the names of pgconsent's database roles. All are quoted for SQL, except agentName and controlName.
 type roles struct {
 	agent, control, reader, rowsRole string
 	agentName, controlName           string
 }
 
-// planFacts are the input of all features of a plan: the policy, the catalog, the roles, and what follows from them.
+// planFacts is the input of all features of a plan: the policy, the catalog, the roles, and values derived from these.
 type planFacts struct {
 	roles
 	policy     *policy.Policy
@@ -24,12 +24,12 @@ type planFacts struct {
 	foundState migrations.Found
 
 	lookupTables       []predicate.LookupTable
-	policyLookupTables map[catalog.Name]bool // the lookup tables that row policies read, not only live attributes
+	policyLookupTables map[catalog.Name]bool // the lookup tables that row policies read; others serve only live attributes
 	links              []*catalog.Relation
 	materialized       []materializedConsent
 	signedTables       []signedTable
 
-	// The following fields are not set while the hash of the plan is computed.
+	// addChildren sets these fields, after Generate has computed the plan's hash.
 	children    []*policy.Child
 	knownTables []*catalog.Relation // the tables of the policy and their partitions and children
 }
@@ -40,7 +40,7 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 	for _, t := range p.Tables() {
 		allRules = append(allRules, t.Rows)
 		allRules = append(allRules, t.ColumnConditions()...)
-		if t.Observed != nil { // comparisons use the rule that enforcement would apply
+		if t.Observed != nil { // observing compares results with the rule that enforcement would apply
 			allRules = append(allRules, t.Observed.Rows)
 		}
 		if t.Aggregate != nil {
@@ -63,7 +63,7 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 	return f
 }
 
-// addChildren adds the partitions and children of tables, and the columns that tables are known to have.
+// addChildren sets the children and the known tables. The hash of the plan does not depend on them.
 func (f *planFacts) addChildren() {
 	f.children = f.policy.Children()
 	for _, t := range f.policy.Tables() {
@@ -87,7 +87,7 @@ func (f *planFacts) restrictedTables() []*policy.Table {
 	return out
 }
 
-// boundRoles returns the roles to which the row policies of a table apply.
+// boundRoles returns the roles, separated by commas, to which the row policies of a table apply.
 func (f *planFacts) boundRoles(t *policy.Table) string {
 	if t.Columns != nil {
 		return f.agent + ", " + f.rowsRole
@@ -95,8 +95,8 @@ func (f *planFacts) boundRoles(t *policy.Table) string {
 	return f.agent
 }
 
-// callers returns the roles with whose rights row policies and masks run. They are the agents' role, and, if functions
-// of pgconsent read rows, the owner of these functions and of row views.
+// callers returns the roles with whose rights PostgreSQL evaluates row policies and masks. These are the agents' role
+// and, if there are functions that fetch rows by key, the role that owns these functions.
 func (f *planFacts) callers() []string {
 	if slices.ContainsFunc(f.policy.Tables(), byKey) {
 		return []string{f.agent, f.rowsRole}
@@ -104,7 +104,7 @@ func (f *planFacts) callers() []string {
 	return []string{f.agent}
 }
 
-// relationsReadByView returns the relations that agents read through a view of pgconsent.
+// relationsReadByView returns the tables and views of the owner in whose place agents read a view of pgconsent.
 func (f *planFacts) relationsReadByView() []catalog.Name {
 	var out []catalog.Name
 	for _, t := range f.restrictedTables() {
@@ -118,7 +118,7 @@ func (f *planFacts) relationsReadByView() []catalog.Name {
 	return out
 }
 
-// isLookupTable tells whether predicates of other tables read a table.
+// isLookupTable reports whether predicates look up rows in a table.
 func (f *planFacts) isLookupTable(r *catalog.Relation) bool {
 	return slices.ContainsFunc(f.lookupTables, func(h predicate.LookupTable) bool { return h.Relation.Name == r.Name })
 }
@@ -127,7 +127,7 @@ func (f *planFacts) hasSignedView(r *catalog.Relation) bool {
 	return slices.ContainsFunc(f.signedTables, func(s signedTable) bool { return s.table.Relation.Name == r.Name })
 }
 
-// ruleCondition returns the condition of the row policy for the rows that agents see of a table.
+// ruleCondition returns the USING condition of a table's SELECT policy for agents.
 func (f *planFacts) ruleCondition(t *policy.Table) string { return f.condition(t.Rows, t.Relation) }
 
 func (f *planFacts) condition(rows predicate.Node, r *catalog.Relation) string {
@@ -137,11 +137,11 @@ func (f *planFacts) condition(rows predicate.Node, r *catalog.Relation) string {
 	return predicate.WithSealInPlan(predicate.RowPolicySQL(rows, r))
 }
 
-// catalogIsCurrent is the SQL of a call that returns true. While a statement is planned that was decided before the
-// catalogs changed, it raises an error.
+// catalogIsCurrent is a SQL call that returns true. While PostgreSQL plans a statement that was decided before the last
+// relevant DDL, the call raises an error.
 const catalogIsCurrent = predicate.CurrentCatalog
 
-// objectsRead returns the identities of the plan's objects that conditions read.
+// objectsRead returns the identities of the plan's objects that the conditions of nodes read.
 func (f *planFacts) objectsRead(nodes ...predicate.Node) []string {
 	conditions := predicate.All(nodes)
 	var out []string
@@ -157,7 +157,7 @@ func (f *planFacts) objectsRead(nodes ...predicate.Node) []string {
 	return out
 }
 
-// conditionsOf returns the rule of a table and the conditions of its columns.
+// conditionsOf returns the row rule of a table and the conditions of its columns.
 func conditionsOf(t *policy.Table) []predicate.Node {
 	return append([]predicate.Node{t.Rows}, t.ColumnConditions()...)
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// revocations take from PUBLIC the rights by which an agent could create objects. A domain made by an agent could run
-// the agent's code inside a function that verifies seals. Roles that had the right through PUBLIC keep it by name.
+// revocations revokes from PUBLIC the rights by which an agent could create objects. With a domain, for example, an
+// agent could run code of its own inside a function that verifies seals. The roles in KeepRoles get by name the rights
+// that PUBLIC loses.
 type revocations struct{ *planFacts }
 
 func (f revocations) objects() []Object {
@@ -29,8 +30,8 @@ func (f revocations) objects() []Object {
 	return out
 }
 
-// revocation returns an object that takes a privilege from PUBLIC. It has no statements that drop it: package
-// migrations restores privileges as it found them.
+// revocation returns an object that revokes a privilege from PUBLIC. The object has no DropStatements, since package
+// migrations restores privileges by itself.
 func (f revocations) revocation(privilege, kind, name string) Object {
 	o := newObject(fmt.Sprintf("no %s for PUBLIC on %s %s", privilege, kind, name),
 		"An agent must not make objects, temporary ones included. PUBLIC loses the right; the roles "+
@@ -43,7 +44,7 @@ func (f revocations) revocation(privilege, kind, name string) Object {
 	return o.Object
 }
 
-// schemaRights grants the agent and the reader the use of the schemas that they read.
+// schemaRights grants the agent role and the reader role USAGE on the schemas whose objects they read.
 type schemaRights struct{ *planFacts }
 
 func (f schemaRights) objects() []Object {
@@ -97,7 +98,7 @@ var policyFunctions = []string{
 	"pgconsent_signed.jsonb_ids(pg_catalog.jsonb)",
 }
 
-// schemaUsage returns objects that give a role USAGE on schemas where PUBLIC has none.
+// schemaUsage returns objects that grant a role USAGE on those of the schemas on which PUBLIC has no USAGE.
 func (f schemaRights) schemaUsage(schemas map[string]bool, role, why string) []Object {
 	var out []Object
 	for _, s := range sortedKeys(schemas) {
@@ -109,13 +110,14 @@ func (f schemaRights) schemaUsage(schemas map[string]bool, role, why string) []O
 	return out
 }
 
-// isSchema tells whether the snapshot has anything in a schema: a search path may name a schema that does not exist.
+// isSchema reports whether the catalog snapshot has an object in a schema. A search path may name a schema that does
+// not exist.
 func (f schemaRights) isSchema(schema string) bool {
 	return slices.ContainsFunc(f.snap.Relations(), func(r *catalog.Relation) bool { return r.Name.Schema == schema }) ||
 		slices.ContainsFunc(f.snap.Functions(), func(f *catalog.Function) bool { return f.Name.Schema == schema })
 }
 
-// functionRights let the agent call the functions that the policy lists.
+// functionRights grants the agent role EXECUTE on the functions that the policy lists.
 type functionRights struct{ *planFacts }
 
 func (f functionRights) objects() []Object {
@@ -131,7 +133,8 @@ func (f functionRights) objects() []Object {
 	return out
 }
 
-// controlRights let the control role read keys and the installed policy.
+// controlRights grants the control role, as which the proxy connects for itself, the rights to read keys, versions and
+// the installed policy.
 type controlRights struct{ *planFacts }
 
 func (f controlRights) objects() []Object {

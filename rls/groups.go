@@ -10,14 +10,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// groupViews makes the views that aggregates read: the visible rows, and the other rows in cells with enough subjects.
-// The groups that an aggregate forms by dimensions consist of whole cells. So the difference of two answers never
-// concerns fewer subjects than a cell has.
+// groupViews makes the views that aggregates of agents read. Such a view has the visible rows. It also has other rows,
+// as far as they fall into a cell (rows with equal values of all dimensions) with enough subjects. Since the groups of
+// an aggregate consist of whole cells, the difference of two answers never concerns fewer subjects than a cell has.
 //
-// The view has only the columns that aggregates may use. It is a security barrier. No expression of a statement runs on
-// a row that the view leaves out, so a statement may use any expression. On a plain UNION ALL the barrier has no
-// effect: PostgreSQL flattens it, and pushes conditions into its branches and through windows. Hence the SELECT around
-// it, and the OFFSET.
+// The view has only the columns that aggregates may use. It is a security barrier, so no expression of a statement runs
+// on a row that the view leaves out. On a plain UNION ALL the barrier would have no effect, since PostgreSQL flattens
+// it and pushes conditions into its branches. The SELECT and the OFFSET around the UNION ALL prevent that.
 type groupViews struct{ *planFacts }
 
 func (f groupViews) objects() []Object {
@@ -49,11 +48,11 @@ func (f groupViews) objects() []Object {
 	return out
 }
 
-// innerPrefix is the beginning of column names in the sub-selects. They are numbered, so that they differ from the
-// table's columns that are dimensions or measures.
+// innerPrefix begins the names of additional columns and aliases in the view's sub-selects, so that they differ from
+// the table's columns.
 const innerPrefix = "pgconsent_"
 
-// groupViewQuery returns the query of a group view.
+// groupViewQuery returns the SELECT of the group view of a table.
 func groupViewQuery(t *policy.Table) string {
 	q := newGroupQuery(t)
 	rowExpressions, cellExpressions, cellConditions := q.cellCounts()
@@ -70,7 +69,7 @@ func groupViewQuery(t *policy.Table) string {
 		" OFFSET 0"
 }
 
-// groupQuery holds the parts of a group view's query while it is written.
+// groupQuery holds the parts of a group view's query while it is being built.
 type groupQuery struct {
 	table         *policy.Table
 	row           string   // the name by which the query calls the table's row
@@ -78,9 +77,9 @@ type groupQuery struct {
 	subject       string   // the quoted name of the subject's column
 	names         []string // the names of the view's columns
 	visibleValues []string // the values of the columns in visible rows
-	groupValues   []string // the values of the columns in rows that count in groups only
-	cellColumns   []string // the columns by whose values rows that count in groups only are divided into cells
-	conditions    []string // the names of the columns that tell whether a measure counts
+	groupValues   []string // the values of the columns in hidden rows that count in groups only
+	cellColumns   []string // the columns whose values divide the rows into cells
+	conditions    []string // inner columns that say whether a measure of the row counts
 	partlyHidden  []string // the conditions under which some value of a visible row is hidden
 }
 
@@ -91,7 +90,7 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 		fromClause: " FROM " + t.Relation.Name.SQL() + " AS " + row}
 	subjectValue := row + "." + q.subject
 	if pseudonymColumn(t) != nil {
-		// a sub-select that depends on the subject alone is computed once for each subject
+		// the sub-select depends on the subject alone, so that PostgreSQL need not compute it for each row
 		subjectValue = innerPrefix + "0.who"
 		q.fromClause += ", LATERAL (SELECT " + CountedSubject(t, row) + " AS who OFFSET 0) AS " + innerPrefix + "0"
 	}
@@ -110,8 +109,8 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 	for i, m := range a.Measures {
 		name := catalog.QuoteIdent(m.Column)
 		q.add(m.Column, name, boundedMeasure(m, row+"."+name))
-		// Subjects who consent to a measure are in other cells than those who do not. Otherwise a sum over a cell of
-		// five people could be the value of one of them.
+		// Subjects who consent to a measure and those who do not are in different cells. Otherwise a sum over a cell of five
+		// subjects could be the value of a single one.
 		if s, isConditional := t.ConditionalColumn(m.Column); isConditional {
 			condition := fmt.Sprintf("%sneeds%d", innerPrefix, i)
 			q.groupValues = append(q.groupValues, "("+predicate.CheckSQL(s.GroupCondition, t.Relation)+") IS TRUE AS "+condition)
@@ -121,7 +120,7 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 	return q
 }
 
-// add adds a column of the view with its value.
+// add adds a column to the view, with its values in visible rows and in rows that count in groups only.
 func (q *groupQuery) add(column, name, value string) {
 	q.names = append(q.names, name)
 	s, isConditional := q.table.ConditionalColumn(column)
@@ -136,7 +135,8 @@ func (q *groupQuery) add(column, name, value string) {
 		q.table.Relation)+" THEN "+value+" END AS "+name)
 }
 
-// rowConditions returns the condition on visible rows, and the conditions on rows that count in groups only.
+// rowConditions returns the condition for the view's visible rows, and the conditions for rows that count in groups
+// only.
 func (q *groupQuery) rowConditions() (visibleCondition string, countedConditions []string) {
 	a := q.table.Aggregate
 	visibleRule := predicate.RowPolicySQL(q.table.Rows, q.table.Relation)
@@ -144,8 +144,8 @@ func (q *groupQuery) rowConditions() (visibleCondition string, countedConditions
 	isHidden := "(" + visibleRule + ") IS NOT TRUE"
 	visibleCondition = "(" + visibleRule + ")"
 	if len(q.partlyHidden) > 0 {
-		// A visible row with a hidden value counts in groups with that value if the rule of groups lets it count. Otherwise
-		// the row shows without the value.
+		// A visible row with a hidden value counts only in groups, with that value, if the rule for groups admits the row.
+		// Otherwise the view has the row without the value.
 		isPartlyHidden := strings.Join(q.partlyHidden, " OR ")
 		isHidden = "(" + isHidden + " OR " + isPartlyHidden + ")"
 		visibleCondition += " AND (" + groupRule + " AND (" + isPartlyHidden + ")) IS NOT TRUE"
@@ -159,7 +159,7 @@ func (q *groupQuery) rowConditions() (visibleCondition string, countedConditions
 	return visibleCondition, countedConditions
 }
 
-// cellWindow returns the window of all rows of a cell, divided further by the columns more.
+// cellWindow returns the window definition for the rows of a cell, divided further by furtherColumns.
 func (q *groupQuery) cellWindow(furtherColumns ...string) string {
 	if columns := append(slices.Clone(q.cellColumns), furtherColumns...); len(columns) > 0 {
 		return "PARTITION BY " + strings.Join(columns, ", ")
@@ -167,8 +167,8 @@ func (q *groupQuery) cellWindow(furtherColumns ...string) string {
 	return ""
 }
 
-// cellCounts returns expressions that count the subjects of each cell, and the largest share of one subject. There are
-// columns of each row, columns over the whole cell, and the conditions on these.
+// cellCounts returns the expressions that count the subjects of each cell and compute the largest share of one subject.
+// The results are expressions for each row, expressions over the whole cell, and the conditions that a cell must meet.
 func (q *groupQuery) cellCounts() (rowExpressions, cellExpressions, cellConditions []string) {
 	a := q.table.Aggregate
 	columns := strings.Join(append(slices.Clone(q.names), q.conditions...), ", ")
@@ -201,9 +201,9 @@ func (q *groupQuery) cellCounts() (rowExpressions, cellExpressions, cellConditio
 	return rowExpressions, cellExpressions, cellConditions
 }
 
-// CountedSubject returns the expression of the subject for whom a row of the table counts in groups. If the sweeper
-// makes rows anonymous, it is the subject's pseudonym, so that a subject counts once while only some of its rows are
-// swept. Rows of a subject without a key in the registry are not swept.
+// CountedSubject returns the SQL expression of the subject as which a row counts in groups. If the sweeper replaces
+// subjects by pseudonyms, this is the pseudonym, so that a subject counts once although only some of its rows were
+// swept. A subject without a key in the registry counts by the column's value, since its rows are never swept.
 func CountedSubject(t *policy.Table, row string) string {
 	column := row + "." + catalog.QuoteIdent(t.Aggregate.Subject)
 	b := pseudonymColumn(t)
@@ -215,7 +215,8 @@ func CountedSubject(t *policy.Table, row string) string {
 	return "COALESCE(" + pseudonymAs(b.Type, pseudonym(subject, column)) + ", " + column + ")"
 }
 
-// pseudonymColumn returns the subject's column if the sweeper replaces it by a pseudonym; else nil.
+// pseudonymColumn returns the lifecycle of the subject's column if the sweeper replaces that column by a pseudonym, or
+// nil.
 func pseudonymColumn(t *policy.Table) *policy.LifecycleColumn {
 	if t.Lifecycle == nil {
 		return nil
@@ -228,9 +229,9 @@ func pseudonymColumn(t *policy.Table) *policy.LifecycleColumn {
 	return nil
 }
 
-// CellExpressions returns the expressions over a row by which rows are divided into groups: the values of the
-// dimensions, truncated to their units. It also returns the conditions, apart from the rules, for a row to count. known
-// is false for a table some of whose columns have conditions.
+// CellExpressions returns SQL expressions for the dimensions of a row, truncated to their units, which divide rows into
+// cells. conditions are what a row must meet to count, besides the rules. known is false if a dimension or measure of
+// the table has a condition of its own.
 func CellExpressions(t *policy.Table, row string) (dimensions, conditions []string, known bool) {
 	conditions = []string{row + "." + catalog.QuoteIdent(t.Aggregate.Subject) + " IS NOT NULL"}
 	for _, d := range t.Aggregate.Dimensions {
@@ -254,8 +255,8 @@ func CellExpressions(t *policy.Table, row string) (dimensions, conditions []stri
 	return dimensions, conditions, true
 }
 
-// boundedMeasure returns the expression of a measure's value, within its bounds and finite. It has a fixed scale, since
-// the scale of a sum would tell the largest scale of a value. Integers keep their type, in which sums are exact.
+// boundedMeasure returns the expression of a measure's value, limited to its bounds. Numbers that are no integers are
+// rounded to a fixed scale, since the scale of a sum would otherwise reveal the largest scale of a value.
 func boundedMeasure(m policy.Measure, column string) string {
 	literal := func(bound, sqlType string) string { return catalog.QuoteLiteral(bound) + "::" + sqlType }
 	if isInteger := m.Type == "smallint" || m.Type == "integer" || m.Type == "bigint"; isInteger {
@@ -274,7 +275,8 @@ func boundedMeasure(m policy.Measure, column string) string {
 		literal(m.Low, resultType), resultType)
 }
 
-// periodIsOverCondition returns the condition that the period of a time is over.
+// periodIsOverCondition returns the condition that a row's date or time lies before the current period (day, month …)
+// of the dimension.
 func periodIsOverCondition(d policy.Dimension, column string) string {
 	periodStart := fmt.Sprintf("pg_catalog.date_trunc('%s', pg_catalog.statement_timestamp(), 'UTC')", d.Unit)
 	localPeriodStart := fmt.Sprintf("pg_catalog.timezone('UTC', %s)", periodStart)

@@ -9,17 +9,18 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// listTrigger is the name of the trigger that checks lists. It sorts after the stamp trigger, whose values it reads,
-// and before the owner's triggers.
+// listTrigger is the name of the trigger that checks lists of ids which agents write. It sorts, and so fires, after the
+// stamp trigger, whose values it reads, and before the owner's triggers.
 const listTrigger = `"!pgconsent_stamp_lists"`
 
-// The errors of the list trigger. Package proxy replaces their texts.
+// The messages of the list trigger's errors. Package proxy replaces them by others for the client.
 const (
 	malformedListError = "not a list of ids"
 	widerListError     = "a list that is wider than it may be"
 )
 
-// hasListTrigger tells whether a table has the trigger that fills in lists and checks them against their bounds.
+// hasListTrigger reports whether a table needs the list trigger, which fills in lists and conditional stamps and checks
+// lists.
 func hasListTrigger(w *policy.Write) bool {
 	if w == nil || !w.Insert && !w.Update {
 		return false
@@ -32,7 +33,7 @@ func hasListTrigger(w *policy.Write) bool {
 	return len(w.Lists) > 0
 }
 
-// triggerConditions returns the conditions that the triggers of a table evaluate.
+// triggerConditions returns the conditions that the list trigger of a table evaluates.
 func triggerConditions(w *policy.Write) predicate.All {
 	var out predicate.All
 	if !hasListTrigger(w) {
@@ -49,8 +50,8 @@ func triggerConditions(w *policy.Write) predicate.All {
 	return out
 }
 
-// listTriggers makes the list trigger. Its function belongs to the reader. The bounds of a list depend on tables that
-// the agent does not see, and on the row before the change.
+// listTriggers returns the list trigger and its function. The function belongs to the reader role, since the bounds of
+// a list depend on tables that agents cannot read.
 func (f writePolicies) listTriggers() []Object {
 	w := f.Write
 	if !hasListTrigger(w) {
@@ -106,12 +107,13 @@ END $pgconsent$`, name, body))
 	return []Object{o.Object}
 }
 
-// raiseStatement writes a statement of PL/pgSQL that raises an error.
+// raiseStatement returns a PL/pgSQL statement that raises an error.
 func raiseStatement(message, code string) string {
 	return fmt.Sprintf("RAISE EXCEPTION %s USING ERRCODE = '%s';", catalog.QuoteLiteral(message), code)
 }
 
-// writeInsertedList writes the statements that fill in the list of a new row and compare it with its bounds.
+// writeInsertedList appends PL/pgSQL statements that fill in the list of a new row if it was left out. They raise an
+// error if the list exceeds its bounds.
 func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.ListBound) {
 	column := catalog.QuoteIdent(b.Column)
 	if b.Chain != nil {
@@ -141,7 +143,8 @@ func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Li
 	}
 }
 
-// writeChangedList writes the statements that compare a list which an UPDATE has changed with its bounds.
+// writeChangedList appends PL/pgSQL statements that raise an error if a list which an UPDATE has changed exceeds its
+// bounds.
 func writeChangedList(update *strings.Builder, b predicate.ListBound) {
 	before := "COALESCE(" + b.ElementsSQL(true) + ", '{}'::" + b.ArrayType() + ")"
 	fmt.Fprintf(update, "    IF %s THEN\n      IF %s THEN %s END IF;\n", rowDiffersCondition([]string{b.Column}),
@@ -158,12 +161,13 @@ func writeChangedList(update *strings.Builder, b predicate.ListBound) {
 	update.WriteString("    END IF;\n")
 }
 
-// textCast and allowedArray convert an array of any type to text and back, so that one variable of the trigger can hold
-// it.
+// textCast and allowedArray return expressions that convert an array to text and back. So the trigger's text variable
+// "allowed" can hold arrays of any type.
 func textCast(array string) string              { return "(" + array + ")::pg_catalog.text" }
 func allowedArray(b predicate.ListBound) string { return "allowed::" + b.ArrayType() }
 
-// arrayAllowedByChain returns the list that the chain allows; it is NULL if the row refers to no other row.
+// arrayAllowedByChain returns the expression of the list that the rows to which the new row refers allow. Its value is
+// NULL if the row refers to none.
 func arrayAllowedByChain(b predicate.ListBound) string { return "told::" + b.ArrayType() }
 
 func stampedValue(s policy.Stamp) string {

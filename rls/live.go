@@ -8,12 +8,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// liveSignature is the signature of the function that computes the attributes which no credential gives.
+// liveSignature is the signature of the SQL function that computes live attributes: those that the database, and not a
+// credential, provides.
 const liveSignature = predicate.LiveFunction + "(pg_catalog.text, pg_catalog.text[], pg_catalog.text[])"
 
-// liveAttributes makes the function that computes live attributes. It belongs to the reader, so that it reads the
-// tables as predicates do, not under the agent's row security, and nothing else. It would give a caller the attributes
-// of anybody. So only the owner of attr, which has verified a seal, and the proxy may call it.
+// liveAttributes makes the function that computes live attributes. The function belongs to the reader role, so it reads
+// the tables that predicates read, without the agent's row security, and no others. Since a caller could ask for
+// anybody's attributes, only the owner of the function attr, which verifies seals, and the control role may call it.
 type liveAttributes struct{ *planFacts }
 
 func (f liveAttributes) objects() []Object {
@@ -53,7 +54,8 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 	return []Object{o.Object}
 }
 
-// grantEmptyFunctions lets the reader call the functions that tell whether the link tables of conditions are empty.
+// grantEmptyFunctions grants the reader role the functions that tell whether the link tables in these conditions are
+// empty.
 func (f *planFacts) grantEmptyFunctions(o *objectBuilder, nodes predicate.All) {
 	for _, r := range predicate.TablesThatShowWhenEmpty(nodes) {
 		o.grant(rightsOn("FUNCTION", listOf(predicate.EmptyFunction(r.Name).SQL()+"()"), listOf(f.reader), "", "EXECUTE"))
@@ -61,7 +63,7 @@ func (f *planFacts) grantEmptyFunctions(o *objectBuilder, nodes predicate.All) {
 	}
 }
 
-// liveNodes returns the conditions by which live attributes are computed.
+// liveNodes returns the conditions from which the database computes live attributes.
 func liveNodes(p *policy.Policy) predicate.All {
 	var out predicate.All
 	for _, l := range p.LiveAttributes() {

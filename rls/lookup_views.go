@@ -8,12 +8,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// lookupViews makes the views that predicates read. A predicate that read the tables under the agent's own row security
-// would not see the people who refused, and would show the row.
+// lookupViews makes the views through which predicates read other tables. If a predicate read these tables under the
+// agent's own row security, it would not see the people who refused consent, and would show the row.
 type lookupViews struct{ *planFacts }
 
-// lookupViewsIdentity identifies the lookup views of a table in the record of what is installed. The text has an older
-// name of these views: with another text a migrate would drop views that it has just replaced.
+// lookupViewsIdentity returns the identity of a table's lookup views in the record of installed objects. It still has
+// an older name of these views: with a new identity, migrate would drop views that it has just made.
 func lookupViewsIdentity(r *catalog.Relation) string { return "helper views of " + r.Name.String() }
 
 func (f lookupViews) objects() []Object {
@@ -27,12 +27,12 @@ func (f lookupViews) objects() []Object {
 	return out
 }
 
-// views returns the lookup views of one table: one for row policies, and one for signed statements.
+// views returns an object with the lookup views of a table: one for row policies, and one for signed statements.
 func (f lookupViews) views(table predicate.LookupTable) Object {
 	o := newObject(lookupViewsIdentity(table.Relation), "", table.Relation)
 	lookup := predicate.LookupView(table.Relation.Name).SQL()
 	signed := predicate.SignedLookupView(table.Relation.Name).SQL()
-	if !f.policyLookupTables[table.Relation.Name] { // only live attributes read the table, with the rights of the reader
+	if !f.policyLookupTables[table.Relation.Name] { // only live attributes read it, with the reader role's rights
 		f.addView(o, lookup, table, f.reader, "",
 			"Live attributes are worked out from this view. Its schema cannot be named by agents.")
 	} else {
@@ -51,7 +51,7 @@ func (f lookupViews) views(table predicate.LookupTable) Object {
 // readerAccess returns an object that lets the reader role read all rows of a table.
 func (f *planFacts) readerAccess(r *catalog.Relation) Object {
 	o := newObject(policyIdentity(readerPolicy, r), "", r)
-	if r.Name == predicate.CurrentConsents { // the view stays as migrate installs it; agents cannot name it
+	if r.Name == predicate.CurrentConsents { // this view is part of the base migrations
 		o.grant(rightsOn("TABLE", listOf(r.Name.SQL()), listOf(f.reader),
 			"Predicates read the consent registry with the reader's rights, not the agent's.", "SELECT"))
 		return o.Object
@@ -65,8 +65,8 @@ func (f *planFacts) readerAccess(r *catalog.Relation) Object {
 	return o.Object
 }
 
-// addView adds the statements that make a lookup view, which belongs to the reader. Rights are granted before the owner
-// changes.
+// addView adds to o the statements that make a lookup view, which belongs to the reader role. The GRANT comes before
+// the change of the owner, after which the migrating role could not grant.
 func (f *planFacts) addView(o *objectBuilder, name string, table predicate.LookupTable, roles, where, why string) {
 	columns := make([]string, len(table.Columns))
 	for i, c := range table.Columns {
@@ -83,9 +83,9 @@ func emptyIdentity(r *catalog.Relation) string {
 	return "function " + predicate.EmptyFunction(r.Name).String()
 }
 
-// emptyFunction makes the function that tells whether a link table has no rows at all. A policy calls it if the lookup
-// view shows none: with NOT EXISTS a view that lost its rows, by FORCE or another owner, would show every row. The
-// function reads the table as the owner, to whom row security does not apply, and returns false where it does.
+// emptyFunction makes the function that tells whether a link table has no rows at all. A row policy calls it if the
+// lookup view is empty: a view that is empty only because of FORCE ROW LEVEL SECURITY or another owner must not show
+// every row. The function reads the table as its owner, and returns false if row security applies to the owner.
 func (f lookupViews) emptyFunction(r *catalog.Relation) Object {
 	name := predicate.EmptyFunction(r.Name).SQL()
 	o := newObject(emptyIdentity(r),

@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// maskedColumn returns the expression through which agents see a column. It never raises an error: it may run on any
-// visible row, and an error would tell about the value. It does not depend on settings: a month in the session's time
-// zone, read in two time zones, would tell the day.
+// maskedColumn returns the expression whose value agents see in place of a column. The expression never raises an
+// error, since an error would reveal something about the value. It depends on no setting: the month of a time, read in
+// several time zones, would reveal the day.
 func maskedColumn(c policy.VisibleColumn, column string) string {
 	switch c.Mask {
 	case policy.Plain:
@@ -32,21 +32,22 @@ func maskedColumn(c policy.VisibleColumn, column string) string {
 	}
 }
 
-// conditionalValue returns an expression for a column's value if the row meets the column's condition, else NULL.
+// conditionalValue returns an expression whose result is value if the row meets the column's condition, and NULL if
+// not.
 func conditionalValue(condition predicate.Node, r *catalog.Relation, c policy.VisibleColumn, value string) string {
 	if condition == nil {
 		return value
 	}
 	cast := ""
-	// CASE loses the declared length; the result of a step may not fit into it
+	// CASE loses the type's length; the result of the mask Step may exceed it
 	if strings.Contains(c.Type, "(") && c.Mask != policy.Step {
 		cast = "::" + c.Type
 	}
 	return "(CASE WHEN " + predicate.CheckSQL(condition, r) + " THEN " + value + " END)" + cast
 }
 
-// truncateMask returns the expression of the mask Truncate. It is NULL before the year 1 and after 9999, where
-// date_trunc and casts may raise errors.
+// truncateMask returns the expression of the mask Truncate. Its value is NULL outside the years 1 to 9999, for which
+// date_trunc and casts could raise errors.
 func truncateMask(c policy.VisibleColumn, column string) string {
 	truncated := fmt.Sprintf("pg_catalog.date_trunc('%s', %s::pg_catalog.timestamp)", c.Unit, column)
 	if strings.HasSuffix(c.Type, "with time zone") {
@@ -64,12 +65,12 @@ func truncateMask(c policy.VisibleColumn, column string) string {
 		column, low, high, boundType, truncated, c.Type)
 }
 
-// stepMask returns the expression of the mask Step, which computes in numeric. NaN, infinities and very large values
-// become NULL; the smallest integers stay within their type.
+// stepMask returns the expression of the mask Step, which rounds down to a multiple of the step. NaN, infinities and
+// very large values become NULL. A result below the minimum of an integer type becomes that minimum.
 func stepMask(c policy.VisibleColumn, column string) string {
 	number := column + "::pg_catalog.numeric"
 	floor, step := "pg_catalog.floor("+number+")", fmt.Sprintf("%d::pg_catalog.numeric", c.Amount)
-	// A quotient would be rounded; remainders are exact.
+	// The expression uses mod, which is exact, since a numeric quotient would be rounded.
 	roundedDown := fmt.Sprintf("%[1]s OPERATOR(pg_catalog.-) pg_catalog.mod(pg_catalog.mod(%[1]s, %[2]s) "+
 		"OPERATOR(pg_catalog.+) %[2]s, %[2]s)", floor, step)
 	minimum, cast := "", c.Type
@@ -81,7 +82,7 @@ func stepMask(c policy.VisibleColumn, column string) string {
 	case c.Type == "bigint":
 		minimum = "-9223372036854775808"
 	case strings.HasPrefix(c.Type, "numeric"):
-		cast = "pg_catalog.numeric" // the cast leaves the scale out, because the step may not fit into it
+		cast = "pg_catalog.numeric" // without the type's precision and scale, which the result may exceed
 	}
 	if minimum != "" {
 		roundedDown = fmt.Sprintf("GREATEST(%s, '%s'::pg_catalog.numeric)", roundedDown, minimum)
@@ -90,8 +91,8 @@ func stepMask(c policy.VisibleColumn, column string) string {
 		"(%s)::%s END", number, roundedDown, cast)
 }
 
-// keysMask returns the expression of the mask Keys: an object with the listed keys only. Each key has its value if the
-// value has the listed type, else null. The result is NULL for anything but an object.
+// keysMask returns the expression of the mask Keys: a JSON object with the listed keys only. A value of another type
+// than the listed one becomes null. For anything but an object the result is NULL.
 func keysMask(c policy.VisibleColumn, column string) string {
 	jsonType := "json"
 	if c.Type == "jsonb" {
@@ -99,7 +100,7 @@ func keysMask(c policy.VisibleColumn, column string) string {
 	}
 	isObject := fmt.Sprintf("pg_catalog.%[1]s_typeof(%[2]s) OPERATOR(pg_catalog.=) 'object'", jsonType, column)
 	if jsonType == "json" {
-		// json may contain escapes that no text can hold: they would raise an error.
+		// The type json allows escapes, such as \u0000, that raise an error when they are converted to text.
 		isObject = fmt.Sprintf("CASE WHEN %s THEN pg_catalog.regexp_replace(%s::pg_catalog.text, "+
 			`E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '', 'g') `+
 			`OPERATOR(pg_catalog.!~) E'\\\\u(0000|[dD][89a-fA-F])' END`, isObject, column)
@@ -120,8 +121,8 @@ func keysMask(c policy.VisibleColumn, column string) string {
 		jsonType, isObject, column, strings.Join(keyTypes, ", "))
 }
 
-// maskedKeys returns the expression of an object with the listed keys, some of which are lists or objects, made from
-// the expression object. Each level names its keys and values by its depth.
+// maskedKeys returns the expression of a JSON object that has only the listed keys of object. It also handles keys
+// whose values are lists or objects. Aliases contain the depth, so that nested levels do not clash.
 func maskedKeys(jsonType, object string, keys []policy.Key, depth int) string {
 	level := fmt.Sprintf("e%d", depth)
 	value := level + ".value"
@@ -138,7 +139,7 @@ func maskedKeys(jsonType, object string, keys []policy.Key, depth int) string {
 		jsonType, level, strings.Join(branches, " "), object, strings.Join(names, ", "))
 }
 
-// maskedValue returns the expression of a key's value if the value has the key's type, else NULL.
+// maskedValue returns the expression of a key's value, which is NULL if the value does not have the key's type.
 func maskedValue(jsonType, value string, k policy.Key, depth int) string {
 	hasType := func(value, typeName string) string {
 		return fmt.Sprintf("pg_catalog.%s_typeof(%s) OPERATOR(pg_catalog.=) '%s'", jsonType, value, typeName)
@@ -146,7 +147,7 @@ func maskedValue(jsonType, value string, k policy.Key, depth int) string {
 	if k.Keys != nil {
 		return fmt.Sprintf("CASE WHEN %s THEN %s END", hasType(value, "object"), maskedKeys(jsonType, value, k.Keys, depth+1))
 	}
-	// elements are read from arrays only, since from any other value that raises an error
+	// json_array_elements is called for arrays only, since it raises an error for other values
 	if itemType, isList := k.ItemType(); isList {
 		return fmt.Sprintf("CASE WHEN %[1]s THEN CASE WHEN NOT EXISTS "+
 			"(SELECT FROM pg_catalog.%[2]s_array_elements(%[3]s) AS i%[4]d (item) WHERE NOT %[5]s) THEN %[3]s END END",

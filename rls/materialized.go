@@ -10,11 +10,13 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// materializedConsent is a consent whose answer is stored beside each row of a table: until when everybody has agreed.
+// materializedConsent is a consent rule whose result is stored for each row of a table: the time until which everybody
+// has agreed.
 //
-// Triggers record a change when it is made, and settle it when its transaction commits. They lock the changed subjects,
-// then find and lock the rows that depend on them. Only then does a statement with a snapshot of its own compute the
-// answer. So of two transactions that affect one row, the later sees what the earlier did.
+// Triggers record each change, and at the commit they update the stored results (they settle the change). They first
+// lock the changed subjects, then find and lock the rows that depend on these. Only then a statement with a new
+// snapshot computes the results. So of two transactions that affect one row, the later one sees what the earlier one
+// did.
 type materializedConsent struct {
 	predicate.Consent
 	name     string
@@ -26,8 +28,8 @@ func newMaterialized(n predicate.Consent) materializedConsent {
 	return materializedConsent{n, n.MaterializedName(), n.Materialized.Relation, n.Steps}
 }
 
-// changeText returns the expression that turns columns of a row into the text by which a change is recorded. Sessions
-// with other settings read the text: in JSON, dates have a single form whatever DateStyle is.
+// changeText returns the expression of the text by which a change of a row is recorded: its columns as a JSON array. In
+// JSON, dates have the same form whatever the session's DateStyle is.
 func changeText(r *catalog.Relation, row string, columns []string) string {
 	var parts []string
 	for _, c := range columns {
@@ -40,8 +42,8 @@ func changeText(r *catalog.Relation, row string, columns []string) string {
 	return "jsonb_build_array(" + strings.Join(parts, ", ") + ")::text"
 }
 
-// equalsRecorded returns the condition that columns of a row equal a recorded value. A reference to an integer column
-// may have a wider type.
+// equalsRecorded returns the condition that columns of a row equal a value that changeText has recorded. Integers are
+// compared as bigint, since a referencing column may have a wider type.
 func equalsRecorded(r *catalog.Relation, row string, columns []string, recorded string) string {
 	var parts []string
 	for i, c := range columns {
@@ -62,14 +64,14 @@ func allNotNull(row string, columns []string) string {
 	return strings.Join(parts, " AND ")
 }
 
-// table returns the SQL name of the table with stored answers.
+// table returns the SQL name of the table with the stored results.
 func (m materializedConsent) table() string { return m.MaterializedTable().SQL() }
 
-// key returns the columns of the primary key.
+// key returns the primary key columns of the table whose rows have the results.
 func (m materializedConsent) key() []string { return m.relation.PrimaryKey }
 
-// relationAt returns the relation of a step, 0 being the table itself, and the columns by which its changes are
-// recorded.
+// relationAt returns the relation of a step of the rule's path, and the columns by which its changes are recorded. Step
+// 0 is the table itself.
 func (m materializedConsent) relationAt(step int) (*catalog.Relation, []string) {
 	if step == 0 {
 		return m.relation, m.key()
@@ -77,7 +79,7 @@ func (m materializedConsent) relationAt(step int) (*catalog.Relation, []string) 
 	return m.steps[step-1].Relation, m.steps[step-1].TargetColumns()
 }
 
-// openUntil returns the expression of the time until which everybody has agreed about the row called t.
+// openUntil returns the expression of the time until which everybody has agreed that the row t shows.
 func (m materializedConsent) openUntil() string {
 	fromClause, firstCondition := "", ""
 	for i, s := range m.steps {
@@ -113,20 +115,21 @@ func (m materializedConsent) openUntil() string {
 		strings.Replace(fromClause, "WHERETHIS", "WHERE "+firstCondition, 1), ifNobody)
 }
 
-// lockBuckets bounds how many locks a transaction takes for a step. The server has room for some thousands, for all
-// transactions together, and a transaction that changes more people would fail. Transactions that share a bucket wait
-// for each other's commit.
+// lockBuckets is how many advisory locks a transaction takes for a step at most. PostgreSQL's lock table has room for
+// some thousands of locks, so with a lock for each subject a large transaction would fail. Transactions that share a
+// bucket wait for each other's commit.
 const lockBuckets = 512
 
-// lockKey returns the key of the advisory lock for the bucket of a value, among the buckets of a step.
+// lockKey returns the expression of the advisory lock's key for a value of a step. Values in the same bucket have the
+// same key.
 func lockKey(name string, step int, value string) string {
 	stepText := catalog.QuoteLiteral(fmt.Sprintf("pgconsent materialized %s %d", name, step))
 	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", stepText, lockBuckets-1,
 		value, lockBuckets-1)
 }
 
-// createSettleFunction returns the statement that creates the function which updates the stored answers by the
-// transaction's changes.
+// createSettleFunction returns the statement that creates the function which updates the stored results after the
+// changes of its transaction.
 func (m materializedConsent) createSettleFunction() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
@@ -198,8 +201,8 @@ func (m materializedConsent) createSettleFunction() string {
 		m.function("settle"), declarations.String(), b.String())
 }
 
-// materializations makes the tables with materialized answers, and the functions and triggers that fill them.
-// Predicates do not read these tables until they are complete, see [Plan.Fills].
+// materializations makes the tables with stored results, and the functions and triggers that maintain them. Predicates
+// do not use such a table until it is complete: see [Plan.Fills].
 type materializations struct{ *planFacts }
 
 func (f materializations) objects() []Object {
@@ -226,7 +229,7 @@ func (m materializedConsent) identity() string {
 	return "materialized consent " + m.name + " of " + m.relation.Name.String()
 }
 
-// makeTable adds the statements that create the table with the answers.
+// makeTable adds to o the statements that create the table with the stored results.
 func (f materializations) makeTable(m materializedConsent, o *objectBuilder) {
 	var columns, keyNames []string
 	for _, k := range m.key() {
@@ -245,8 +248,8 @@ func (f materializations) makeTable(m materializedConsent, o *objectBuilder) {
 	o.grant(rightsOn("SCHEMA", listOf(predicate.OwnSchema), listOf(f.reader), "", "USAGE"))
 }
 
-// makeFunctions adds the function that settles the changes of a transaction, and the function that compares stored
-// answers with the rule.
+// makeFunctions adds to o the function that updates the stored results at the commit, and the function that counts
+// wrong ones.
 func (f materializations) makeFunctions(m materializedConsent, o *objectBuilder) {
 	settleFunction, differsFunction := m.function("settle"), m.function("differs")
 	o.create(m.createSettleFunction())
@@ -268,7 +271,7 @@ func (f materializations) makeFunctions(m materializedConsent, o *objectBuilder)
 		`'pgconsent.materialized_settle()'::pg_catalog.regprocedure); END $$`, settleFunction))
 }
 
-// makeTriggers adds the triggers that record changes of the relation of a step.
+// makeTriggers adds to o the triggers that record changes of the relation of a step.
 func (m materializedConsent) makeTriggers(step int, o *objectBuilder) {
 	r, recordedColumns := m.relationAt(step)
 	watchedColumns := append([]string{}, recordedColumns...)
@@ -334,7 +337,7 @@ func (m materializedConsent) trigger(step int, event string) string {
 	return catalog.QuoteIdent(fmt.Sprintf("zz_pgconsent_materialized_%s_%d_%s", m.name, step, strings.ToLower(event)))
 }
 
-// Fills returns the stored answers of the plan, for [migrations.FillAll].
+// Fills describes the tables of stored results in the plan, which [migrations.FillAll] fills.
 func (p *Plan) Fills() []migrations.Fill {
 	var out []migrations.Fill
 	for _, m := range p.facts.materialized {
@@ -348,7 +351,8 @@ func (p *Plan) Fills() []migrations.Fill {
 	return out
 }
 
-// unfilledCondition returns the condition that the row called t comes after the rows whose answers are stored already.
+// unfilledCondition returns the condition that the row t comes, in the order of the key, after the rows that FillAll
+// has already handled.
 func (m materializedConsent) unfilledCondition() string {
 	var keys, lastKeys []string
 	for i, k := range m.key() {
@@ -360,8 +364,8 @@ func (m materializedConsent) unfilledCondition() string {
 		catalog.QuoteLiteral(m.name), strings.Join(keys, ", "), strings.Join(lastKeys, ", "))
 }
 
-// fillQuery returns the query that records the next rows, in the order of the key, as if they were new. When the change
-// is settled, their answers are stored. The rows are locked, so that none is deleted meanwhile.
+// fillQuery returns the query that records the next rows, in the order of the key, as if they had just been inserted.
+// At the commit their results are stored. The query locks the rows, so that none is deleted meanwhile.
 func (m materializedConsent) fillQuery(maxRows int) string {
 	var keys []string
 	for _, k := range m.key() {
@@ -377,7 +381,7 @@ SELECT count(*) FROM noted`,
 		strings.Join(keys, ", "), maxRows)
 }
 
-// differsQuery returns the query that counts the rows whose stored answer is wrong, in a consistent snapshot.
+// differsQuery returns the query that counts the rows whose stored result is missing or wrong.
 func (m materializedConsent) differsQuery() string {
 	var keyConditions []string
 	for _, k := range m.key() {

@@ -5,13 +5,13 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// objectBuilder builds an object of a plan. It has the reason that its next statements get.
+// objectBuilder builds an object of a plan. why is the reason that is printed with the statements that are added next.
 type objectBuilder struct {
 	Object
 	why string
 }
 
-// newObject begins an object of the plan that belongs to the given tables.
+// newObject begins an object of a plan that belongs to these tables.
 func newObject(identity, why string, tables ...*catalog.Relation) *objectBuilder {
 	m := &objectBuilder{why: why}
 	m.Identity = identity
@@ -21,17 +21,17 @@ func newObject(identity, why string, tables ...*catalog.Relation) *objectBuilder
 	return m
 }
 
-// create adds a statement that makes the object.
+// create adds a statement to those that make the object.
 func (m *objectBuilder) create(sql string) {
 	m.MakeStatements = append(m.MakeStatements, Statement{SQL: sql, Why: m.why})
 }
 
-// drop adds a statement that removes the object.
+// drop adds a statement to those that remove the object.
 func (m *objectBuilder) drop(why, sql string) {
 	m.DropStatements = append(m.DropStatements, Statement{SQL: sql, Why: why})
 }
 
-// grant gives rights on things that the object does not create.
+// grant adds a grant of rights on objects that this object does not create itself.
 func (m *objectBuilder) grant(g migrations.Grant) {
 	if g.Why == "" {
 		g.Why = m.why
@@ -40,7 +40,7 @@ func (m *objectBuilder) grant(g migrations.Grant) {
 	m.Grants = append(m.Grants, g)
 }
 
-// rightsObject returns an object that gives rights and does nothing else.
+// rightsObject returns an object that only grants rights.
 func rightsObject(identity string, grants ...migrations.Grant) Object {
 	m := newObject("rights: "+identity, "")
 	for _, g := range grants {

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Names of the row policies on a table of the owner. They all begin with pgconsent_.
+// The names of pgconsent's row policies on tables of the owner.
 const (
 	selectPolicy  = "pgconsent_select"
 	insertPolicy  = "pgconsent_insert"
@@ -27,7 +27,7 @@ func dropPolicy(name string, r *catalog.Relation) string {
 	return fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", name, r.Name.SQL())
 }
 
-// rowPolicies makes the policies that protect each table of the policy, and the other tables that predicates read.
+// rowPolicies makes the row policies of the tables that the policy lists, and of the other tables that predicates read.
 type rowPolicies struct{ *planFacts }
 
 func (f rowPolicies) objects() []Object {
@@ -46,7 +46,7 @@ func (f rowPolicies) objects() []Object {
 		o.drop(dropPoliciesReason, dropPolicy(selectPolicy, t.Relation))
 		out = append(out, o.Object, f.currentCatalogPolicy(t.Relation, f.boundRoles(t)))
 		out = append(out, writePolicies{f.planFacts, t}.objects()...)
-		if t.Columns == nil { // the table has no row view, so agents read the table itself
+		if t.Columns == nil { // without a row view, agents read the table itself
 			out = append(out, rightsObject("SELECT on "+t.Relation.Name.String(),
 				rightsOn("TABLE", listOf(table), listOf(f.agent), "The policy lists the table.", "SELECT")))
 		}
@@ -65,8 +65,8 @@ func (f rowPolicies) objects() []Object {
 
 const dropPoliciesReason = "Take the policies away."
 
-// unlistedTables returns the tables that predicates read and the policy does not list. They get row security as well,
-// which keeps the planner from running an agent's operators on their statistics.
+// unlistedTables returns the tables that predicates read and the policy does not list. These tables get row security as
+// well, so that the planner runs no operator of an agent on their statistics.
 func (f rowPolicies) unlistedTables() []*catalog.Relation {
 	var out []*catalog.Relation
 	for _, h := range f.lookupTables {
@@ -77,9 +77,9 @@ func (f rowPolicies) unlistedTables() []*catalog.Relation {
 	return out
 }
 
-// rowSecurity returns an object that enables row security so that it restricts only pgconsent's roles. It is the first
-// object of a table, and so the last one that is dropped. While row security is off and policies exist, an event
-// trigger withholds rights.
+// rowSecurity returns an object that enables row security on a table, and a permissive policy so that roles other than
+// pgconsent's are not restricted. It is the first object of a table, and so the last one that is dropped: if row
+// security is off while policies exist, an event trigger withdraws the agents' rights.
 func (f *planFacts) rowSecurity(r *catalog.Relation, roles string, written bool) Object {
 	o := newObject("row security of "+r.Name.String(), "", r)
 	table := r.Name.SQL()
@@ -87,7 +87,7 @@ func (f *planFacts) rowSecurity(r *catalog.Relation, roles string, written bool)
 	if f.foundState.RowSecurity[r.Name.String()] {
 		command := "SELECT"
 		if written {
-			command = "ALL" // every command has a restrictive policy of its own
+			command = "ALL" // each command also has a restrictive policy
 		}
 		o.why = "Row security is on already and shows other roles what it did; a restrictive policy needs a " +
 			"permissive one beside it."
@@ -103,8 +103,8 @@ func (f *planFacts) rowSecurity(r *catalog.Relation, roles string, written bool)
 	return o.Object
 }
 
-// currentCatalogPolicy returns the policy that refuses statements, of every command, which were decided under other
-// catalogs.
+// currentCatalogPolicy returns the row policy that makes planning fail for statements which were decided before the
+// last relevant DDL.
 func (f *planFacts) currentCatalogPolicy(r *catalog.Relation, roles string) Object {
 	o := newObject(policyIdentity(currentPolicy, r),
 		"What was decided before the last DDL is planned no more. The planner evaluates it, once for a "+

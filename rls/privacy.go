@@ -10,10 +10,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// privacyTrigger is the name of a trigger that sorts last, so that it records the row after all other triggers.
+// privacyTrigger is the name of the triggers that record access. It sorts last, so that they fire after all other
+// triggers.
 const privacyTrigger = "zz_pgconsent_privacy"
 
-// The functions that read grants. Each takes a caller's id, and returns what this caller may know.
+// privacyFunctions are the signatures of the SQL functions that tell who has access to memories. The proxy calls them
+// for a caller that it has authenticated.
 var privacyFunctions = []string{
 	"pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, " +
 		"pg_catalog.text[], pg_catalog.int4)",
@@ -27,7 +29,8 @@ var privacyFunctions = []string{
 const earlierPrivacyRows = "pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, " +
 	"pg_catalog.text, pg_catalog.int4)"
 
-// listAsArray returns the expression of a list as an array of texts. A value that is no list becomes an empty array.
+// listAsArray returns the expression of a list column of the row as an array of texts. A value that is no list becomes
+// an empty array.
 func listAsArray(l predicate.List, row string) string {
 	if l.Column == "" {
 		return "'{}'::pg_catalog.text[]"
@@ -42,9 +45,9 @@ func asText(alias, column string) string {
 	return alias + "." + catalog.QuoteIdent(column) + "::pg_catalog.text"
 }
 
-// privacyFeature makes the triggers and functions that tell who has access to memories. The triggers record grants,
-// consents, participants of contexts and beliefs that are drawn from memories, whoever writes. The functions return who
-// has access; the control role calls them for a caller that it has authenticated.
+// privacyFeature makes the triggers and functions by which people learn who has access to memories. The triggers record
+// each change of grants, consents and participants of contexts, and each belief that is drawn from memories, whichever
+// role writes. The functions return who has access; the proxy calls them as the control role.
 type privacyFeature struct{ *planFacts }
 
 func (f privacyFeature) objects() []Object {
@@ -112,7 +115,7 @@ func (f privacyFeature) noteAccess(indent, action string, r *catalog.Relation, k
 		catalog.QuoteLiteral(r.Name.String()), key, store, persons, catalog.QuoteLiteral(f.policy.Privacy().CallerAttribute))
 }
 
-// noteListChanges returns statements that record which elements a list has gained and lost.
+// noteListChanges returns PL/pgSQL statements that record which ids a list has gained and lost.
 func (f privacyFeature) noteListChanges(gainAction, lossAction string, r *catalog.Relation, key, store string) string {
 	elementsWithout := func(a, b string) string {
 		return "ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(" + a +
@@ -126,7 +129,8 @@ func (f privacyFeature) noteListChanges(gainAction, lossAction string, r *catalo
 		f.noteAccess("    ", lossAction, r, key, store, "changed") + "  END IF;\n"
 }
 
-// noteTrigger returns a trigger that records to whom the rows of a table give access, and from whom they withdraw it.
+// noteTrigger returns an object with a trigger and its PL/pgSQL function, whose statements are body. The trigger
+// records who gains or loses access by a change of a row.
 func (f privacyFeature) noteTrigger(r *catalog.Relation, body string) Object {
 	name := predicate.PrivacyFunction(r.Name).SQL()
 	o := newObject("trigger "+privacyTrigger+" on "+r.Name.String(),
@@ -149,9 +153,9 @@ END $pgconsent$`, name, body))
 	return o.Object
 }
 
-// functions returns the functions about access. They run as the role that migrates, which owns the tables. They return
-// what the given caller may know, and only the control role may call them. Without memories in the policy there are
-// none.
+// functions returns the object with the functions that tell who has access. They run as the migrating role, which owns
+// the tables, and only the control role may call them. If s is nil, since the policy has no memories, the object only
+// drops such functions.
 func (f privacyFeature) functions(s *policy.Privacy) Object {
 	o := newObject("functions of privacy",
 		"Owners, subjects and guardians are told who sees what. The proxy asks on their behalf, and gets "+
@@ -178,7 +182,8 @@ func (f privacyFeature) functions(s *policy.Privacy) Object {
 	return o.Object
 }
 
-// isGuardianCondition returns the condition that the caller of privacy_rows is a guardian of a subject in a store.
+// isGuardianCondition returns the condition that the argument caller of privacy_rows is a guardian of the subject in
+// the store.
 func isGuardianCondition(g *policy.Guardians, store, subject string) string {
 	if g == nil {
 		return "false"
@@ -188,7 +193,8 @@ func isGuardianCondition(g *policy.Guardians, store, subject string) string {
 		g.Relation.Name.SQL(), asText("g", g.Store), store, asText("g", g.Subject), subject, asText("g", g.Guardian))
 }
 
-// createPrivacyRows returns the statement that creates the function which lists memories with who sees them.
+// createPrivacyRows returns the statement that creates privacy_rows, which lists memories and the persons who have
+// access to each.
 func createPrivacyRows(s *policy.Privacy, functionOptions string) string {
 	parts := make([]string, len(s.Memories))
 	for i, m := range s.Memories {
@@ -200,8 +206,8 @@ func createPrivacyRows(s *policy.Privacy, functionOptions string) string {
 				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(m.StoreColumn))
 		}
 		subjects := listAsArray(m.Subjects, "t")
-		// The subjects of a memory are read only where the caller may ask about them. For others the query takes as
-		// long about a known subject as about an unknown one.
+		// The query reads a memory's subjects only if the caller may ask about this subject. So its duration does not reveal
+		// whether a subject occurs.
 		parts[i] = fmt.Sprintf(
 			"  SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS owner, %s AS source, %s AS "+
 				"subjects, %s AS grants, %s AS evidence\n  FROM %s AS t%s\n"+
@@ -273,8 +279,8 @@ func createPrivacyContexts(x *policy.Contexts, functionOptions string) string {
 		"(name pg_catalog.text, participants pg_catalog.text[])\n" + functionOptions + body + "\n$pgconsent$"
 }
 
-// createPrivacyDrawn returns the statement that creates the function which lists the beliefs drawn from memories of the
-// caller's own stores, with their texts.
+// createPrivacyDrawn returns the statement that creates privacy_drawn. That function lists the beliefs in the caller's
+// own stores that were drawn from memories, with their texts and sources.
 func createPrivacyDrawn(s *policy.Privacy, functionOptions string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
@@ -286,7 +292,7 @@ func createPrivacyDrawn(s *policy.Privacy, functionOptions string) string {
 			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) m.%s", x.Relation.Name.SQL(),
 				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(g.BeliefKind.StoreColumn))
 		}
-		timeText := "''::pg_catalog.text" // the text of the time, whose order is that of time
+		timeText := "''::pg_catalog.text" // the time as a text that sorts by time
 		if g.Link.At != "" {
 			timeText = fmt.Sprintf("COALESCE(pg_catalog.to_char(l.%s::pg_catalog.timestamptz AT TIME ZONE 'UTC', "+
 				`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`, catalog.QuoteIdent(g.Link.At))

@@ -1,17 +1,18 @@
-// Package rls writes the database half of a policy: row policies, lookup and signed views, catalog shadows, rights.
+// Package rls generates the SQL by which the database enforces a policy: row policies, views, triggers, functions and
+// rights.
 //
-// With the statements of a [Plan] installed, the agent's role reads of a protected table exactly the rows that the
-// predicate shows. This holds whatever SQL it sends, and only in a sealed session. It changes only what the policy
-// permits, in rows that it sees, into rows that it sees. It reads no other table, and creates no object. Other roles
-// keep the rights they had: the only restrictive policies are for the agent's role. Row security is never FORCEd, so
-// owners are not affected.
+// Once a [Plan] is installed, the agent role reads exactly the rows of a protected table that the policy's rule shows.
+// This holds whatever SQL it sends. Without a valid seal (signed identity) in its session, it reads no rows. It can
+// change only what the policy permits: rows that it sees, into rows that it sees. It can read no other table and create
+// no object. Other roles keep their rights, since restrictive row policies apply only to pgconsent's roles. Row
+// security is never FORCEd, so owners of tables are not affected.
 //
 // A plan is a list of objects. Each feature of the package is a type that makes its own objects: row policies, signed
 // views, change triggers, and so on. The statements that install a plan make the objects in their order, and the
 // statements that remove it drop them in the reverse order.
 //
-// A plan does not guarantee that nobody changes the database afterwards, nor that no foreign policy hides rows from the
-// reader role. It does not guarantee that the roles were safe before. Doctor checks these.
+// A plan cannot prevent later changes of the database, row policies of others that hide rows from the reader role, or
+// unsafe roles that existed before. The command pgconsent doctor checks for these.
 package rls
 
 import (
@@ -33,30 +34,30 @@ type Mode int
 // The modes of the generated policies.
 const (
 	Enforce  Mode = iota
-	SealOnly      // for tests: policies require only a valid seal, so that rewriting is tested by itself
+	SealOnly      // for tests of rewriting alone: row policies require only a valid seal
 )
 
-// Options name the roles and say what to make; the zero value is for production.
+// Options name the roles and say what the plan includes.
 type Options struct {
 	// the names of the roles; "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
 	Mode                                         Mode
-	SignedViews                                  bool // make the signed views, too
+	SignedViews                                  bool // the plan includes signed views
 }
 
 // Statement is a SQL statement with the reason for it.
 type Statement = migrations.Statement
 
-// Object is one thing that a plan makes in the database.
+// Object is something that a plan makes in the database, such as a row policy or a view with its rights.
 type Object = migrations.Object
 
-// Plan is the part of a policy that the database enforces.
+// Plan generates the database objects that enforce a policy.
 type Plan struct {
 	facts *planFacts
 	hash  string
 }
 
-// Generate makes the plan of a policy. It is a pure function: equal policies over equal catalogs give equal plans.
+// Generate returns the plan of a policy. Equal policies and catalogs give equal plans.
 func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	agent := cmp.Or(o.AgentRole, migrations.DefaultAgentRole)
 	control := cmp.Or(o.ControlRole, migrations.DefaultControlRole)
@@ -69,8 +70,8 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	if o.SignedViews {
 		plan.facts.signedTables = signedTables(p)
 	}
-	// The hash does not depend on partitions and columns, which come and go. A proxy serves without the partitions and
-	// columns that migrate has not seen; agents cannot name them.
+	// The hash does not depend on partitions and columns, which come and go. Agents cannot name partitions and columns
+	// that were added since the last migrate, so a proxy can go on without it.
 	h := sha256.New()
 	for _, s := range plan.Up() {
 		fmt.Fprintf(h, "%s;\n", s.SQL)
@@ -80,17 +81,17 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	return plan
 }
 
-// Hash returns the hash of the plan, without partitions and children of tables and the columns that tables are known to
-// have. A proxy may change from one policy to another with the same hash without a migration.
+// Hash returns the hash of the plan, which does not depend on partitions, inheritance children and columns of tables. A
+// proxy may load another policy with the same hash without a migration.
 func (p *Plan) Hash() string { return p.hash }
 
-// PolicyVersion returns the version of the whole policy.
+// PolicyVersion returns the version of the policy from which the plan was made.
 func (p *Plan) PolicyVersion() string { return p.facts.policy.Version() }
 
-// feature makes the objects of one kind in a plan.
+// feature generates the objects of one kind in a plan.
 type feature interface{ objects() []Object }
 
-// Objects returns the objects of the plan for a database in the given state, in the order in which they are made.
+// Objects returns the objects of the plan for a database in the state foundState, in the order in which they are made.
 func (p *Plan) Objects(foundState migrations.Found) []Object {
 	f := *p.facts
 	f.foundState = foundState
@@ -106,20 +107,20 @@ func (p *Plan) Objects(foundState migrations.Found) []Object {
 	return out
 }
 
-// Up returns the statements for a database in which nothing was protected before.
+// Up returns the statements that install the plan in a database in which no table has row security and PUBLIC has no
+// rights.
 func (p *Plan) Up() []Statement { return p.UpFrom(migrations.Found{}) }
 
-// Down returns the statements that undo [Plan.Up], except for privileges, which package migrations restores as it found
-// them.
+// Down returns the statements that undo [Plan.Up], except for privileges, which package migrations restores.
 func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 
-// UpFrom returns the statements that install the plan in a database in the given state, in order.
+// UpFrom returns the statements that install the plan in a database whose state was f.
 func (p *Plan) UpFrom(f migrations.Found) []Statement { return migrations.MakeAll(p.Objects(f)) }
 
-// DownTo returns the statements that restore the given state, except for privileges.
+// DownTo returns the statements that remove the plan and restore the state f, except for privileges.
 func (p *Plan) DownTo(f migrations.Found) []Statement { return migrations.DropAll(p.Objects(f)) }
 
-// PredicateTables returns the tables of a policy's predicates, each once: the listed tables and the others that rules
+// PredicateTables returns the tables that the policy lists, and the other tables that its rules and live attributes
 // read.
 func PredicateTables(p *policy.Policy) []*catalog.Relation {
 	var out []*catalog.Relation

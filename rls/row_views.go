@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// rowViews makes the views that agents read in place of tables with hidden columns. The views belong to a role to which
-// row security applies as it does to agents, and that may read these tables and nothing else.
+// rowViews makes the views that agents read in place of tables with hidden or masked columns. The views belong to the
+// rows role, to which the same row policies apply as to agents. That role may read these tables and nothing else.
 type rowViews struct{ *planFacts }
 
 func rowViewIdentity(name catalog.Name) string { return "view " + predicate.RowView(name).String() }
@@ -53,8 +53,8 @@ func (f rowViews) objects() []Object {
 	return out
 }
 
-// views returns the two row views of one table: one that relies on the table's row security, and one that also contains
-// the rule.
+// views returns an object with the two row views of a table: one that relies on the table's row security, and one that
+// also contains the rule.
 func (f rowViews) views(t *policy.Table) Object {
 	name := t.Relation.Name
 	o := newObject(rowViewIdentity(name), "", t.Relation)
@@ -63,8 +63,8 @@ func (f rowViews) views(t *policy.Table) Object {
 	plainQuery, filteredQuery := query, query+f.ruleInView(t)
 	owner, options, reason := f.rowsRole, "", "The row view reads the table as its owner, under row security."
 	if t.LacksRowSecurity() {
-		// The relation has no row security. So the rule is in the view, and the view's barrier makes it run before the
-		// agent's expressions. Both views are then the same.
+		// The relation cannot have row security. So both views contain the rule, as security barriers, so that it runs before
+		// the agent's expressions.
 		owner, options = f.reader, " WITH (security_barrier)"
 		reason = "The view reads it as its owner; the rule is in the view."
 		plainQuery = query + ruleWithoutRowSecurity(t)
@@ -85,19 +85,20 @@ func (f rowViews) views(t *policy.Table) Object {
 	return o.Object
 }
 
-// ruleWithoutRowSecurity returns the condition for a relation that cannot have row security.
+// ruleWithoutRowSecurity returns the WHERE clause with the rule, for the view of a relation that cannot have row
+// security.
 func ruleWithoutRowSecurity(t *policy.Table) string {
 	rule := predicate.RowPolicySQL(t.Rows, t.Relation)
 	condition := "\nWHERE " + catalogIsCurrent + " AND (" + rule + ")"
 	if hasSubSelects(rule) {
-		// PostgreSQL evaluates a leak-proof condition before the barrier, the cheaper one first, together with the
-		// expressions that it compares.
+		// PostgreSQL may evaluate an agent's leak-proof condition before a more expensive rule, even in a security barrier.
+		// OFFSET prevents that.
 		condition += "\nOFFSET 0"
 	}
 	return condition
 }
 
-// rowQuery returns a SELECT of some columns of a table, as agents see them.
+// rowQuery returns a SELECT of these columns of a table, with the values that agents see.
 func (f *planFacts) rowQuery(t *policy.Table, columns []policy.VisibleColumn) string {
 	row := catalog.QuoteIdent(t.Relation.Name.Name)
 	values := make([]string, len(columns))
@@ -108,19 +109,19 @@ func (f *planFacts) rowQuery(t *policy.Table, columns []policy.VisibleColumn) st
 	return "SELECT " + strings.Join(values, ",\n  ") + "\nFROM " + t.Relation.Name.SQL() + " AS " + row
 }
 
-// ruleInView returns the predicate as it is written in a view that relies on row security as well.
+// ruleInView returns the WHERE clause with the rule, for a view that also relies on row security.
 func (f *planFacts) ruleInView(t *policy.Table) string {
 	return "\nWHERE (CASE WHEN " + predicate.RowPolicySQL(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
 }
 
-// hasSubSelects tells whether a rule has sub-selects besides those for the caller's seal and attributes. Only such
-// sub-selects have a cost while cpu_operator_cost is 0.
+// hasSubSelects reports whether a rule has sub-selects other than those that read the session's seal and attributes.
+// With cpu_operator_cost = 0, only such sub-selects have a cost.
 func hasSubSelects(rule string) bool {
 	return strings.Count(rule, "SELECT") > strings.Count(rule, "(SELECT pgconsent_signed.attr(")+
 		strings.Count(rule, "(SELECT pgconsent_signed.sealed())")
 }
 
-// writeGrants returns the rights to write through a view of pgconsent.
+// writeGrants returns the grants by which the agent role may write through a view of pgconsent.
 func writeGrants(view catalog.Name, w *policy.Write, agent, why string) []migrations.Grant {
 	var out []migrations.Grant
 	give := func(right string, columns []string) {

@@ -9,8 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// shownObjects are the functions and views that list which relations, columns and functions the shadows show. They
-// return the same columns under every policy, so that they can be replaced while the shadows read them.
+// shownObjects makes the functions and views that list which relations, columns and functions agents see in the catalog
+// shadows (see shadowViews). Their columns are the same under every policy, so migrate can replace them without
+// dropping the shadows.
 type shownObjects struct{ *planFacts }
 
 const shownIdentity = "functions for what agents see of the catalogs"
@@ -30,7 +31,8 @@ func (f shownObjects) objects() []Object {
 	}
 	view := func(why, name, query string) { replace(why, "VIEW pgconsent."+name+" AS\n"+query) }
 	var signatures []string
-	// A function of PL/pgSQL keeps its plan. Agents call it in the shadows, and it reads what they have no right on.
+	// The functions are in PL/pgSQL, which caches their plans. The shadows call them with the agent's rights; as SECURITY
+	// DEFINER they read views on which agents have no right.
 	function := func(why, name, returns, query string) {
 		signature := "pgconsent." + name + "()"
 		replace(why, "FUNCTION "+signature+" RETURNS "+returns+"\nLANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER "+
@@ -43,7 +45,7 @@ func (f shownObjects) objects() []Object {
 	view(narrowed, "narrowed", f.narrowedColumns()+`
 UNION ALL
 SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`)
-	// The names are in views and not in the text of a function, where a proxy would take them for calls.
+	// The names are in views and not in a function's text, where a proxy would take them for calls of functions.
 	view(why, "listed_table", "SELECT c.oid, n.nspname, c.relname FROM "+tables.fromRelations())
 	view(why, "listed_function", "SELECT p.oid, n.nspname, p.proname FROM "+functions.fromItem("l", "name")+`
 JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
@@ -83,18 +85,18 @@ WHERE k.confrelid IN (SELECT r.oid FROM listed AS r)`)
 	return []Object{o.Object}
 }
 
-// withListed is the beginning of a query that reads the tables of the policy several times.
+// withListed is the WITH clause of queries that read the list of the policy's tables several times.
 const withListed = "WITH listed AS MATERIALIZED (SELECT l.oid FROM pgconsent.listed_table AS l)"
 
-// isHidden tells whether one of some columns of a relation is hidden, by a WITH query hidden.
+// isHidden returns the SQL condition that one of the columns with these numbers is in the WITH query "hidden".
 func isHidden(relation, numbers string) string {
 	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + numbers + "::pg_catalog.int2[]) AS a (attnum) WHERE (" + relation +
 		", a.attnum) IN (SELECT h.attrelid, h.attnum FROM hidden AS h))"
 }
 
-// listedRelations are the tables of the policy, their indexes, and the sequences of their columns. Indexes with
-// expressions, conditions or hidden columns are left out, and so are the sequences of narrowed columns. OFFSET 0 makes
-// the planner use the indexes of the catalogs for each table.
+// listedRelations is a query of the policy's tables, their indexes, and their columns' sequences. It leaves out indexes
+// with expressions, conditions or hidden columns, and sequences of hidden or masked columns. OFFSET 0 makes the planner
+// use the catalogs' indexes for each table.
 var listedRelations = withListed + `,
 narrowed AS MATERIALIZED (SELECT w.attrelid, w.attnum, w.hidden FROM pgconsent.narrowed AS w),
 hidden AS MATERIALIZED (SELECT w.attrelid, w.attnum FROM narrowed AS w WHERE w.hidden)
@@ -114,8 +116,8 @@ CROSS JOIN LATERAL (SELECT q.oid FROM pg_catalog.pg_class AS c
     AND (d.refobjid, d.refobjsubid) NOT IN (SELECT w.attrelid, w.attnum FROM narrowed AS w)
   OFFSET 0) AS q`
 
-// hiddenConstraints are the constraints of tables of the policy on hidden columns, or that lead to one. Where no column
-// is hidden it reads no constraint.
+// hiddenConstraints is a query of the constraints on the policy's tables that involve a hidden column, on either side
+// of a foreign key. If no column is hidden, it reads no constraint.
 var hiddenConstraints = `WITH hidden AS MATERIALIZED (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w WHERE w.hidden)
 SELECT k.oid FROM pgconsent.listed_table AS l
 CROSS JOIN LATERAL (SELECT k.oid, k.conrelid, k.conkey, k.confrelid, k.confkey FROM pg_catalog.pg_constraint AS k
@@ -123,7 +125,7 @@ CROSS JOIN LATERAL (SELECT k.oid, k.conrelid, k.conkey, k.confrelid, k.confkey F
 WHERE EXISTS (SELECT FROM hidden AS h) AND (` + isHidden("k.conrelid", "k.conkey") + " OR " +
 	isHidden("k.confrelid", "k.confkey") + ")"
 
-// visibleNames returns the names of the relations and the functions of the policy.
+// visibleNames returns the names of the relations and of the functions that agents may use.
 func (f shownObjects) visibleNames() (tables, functions nameList) {
 	for _, t := range f.policy.Tables() {
 		tables.add(t.Relation.Name)
@@ -144,8 +146,8 @@ func (f shownObjects) visibleNames() (tables, functions nameList) {
 	return tables, functions
 }
 
-// readViewsSQL maps the relations that agents read through a view of pgconsent's: reads (oid, nspname, relname,
-// relkind, owner, view, view_schema, view_name).
+// readViewsSQL returns the query of the view reads (oid, nspname, relname, relkind, owner, view, view_schema,
+// view_name). It maps each relation that agents read through a view of pgconsent to that view.
 func (f shownObjects) readViewsSQL() string {
 	var writtenNames nameList
 	var views []string
@@ -160,8 +162,8 @@ JOIN pg_catalog.pg_class AS v ON v.relname = l.view JOIN pg_catalog.pg_namespace
 WHERE vn.nspname = '` + predicate.RowsSchema + `'`
 }
 
-// narrowedColumns lists the hidden columns of restricted tables, including columns that they get later, and the masked
-// ones.
+// narrowedColumns returns a query that lists the hidden and masked columns of tables. Columns that are added later
+// count as hidden.
 func (f shownObjects) narrowedColumns() string {
 	var tables, shownTables, plainTables nameList
 	var shownColumns, plainColumns []string
@@ -186,9 +188,9 @@ JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
 WHERE a.attnum > 0 AND ` + isNotIn(plainTables, plainColumns)
 }
 
-// waitingColumns lists the columns of the policy's tables, and of their partitions, that did not exist when the plan
-// was made. Its result is waiting (attrelid, attnum, attname, nspname, relname). The names of a table's columns are one
-// constant, which is parsed once.
+// waitingColumns returns the query of the view waiting (attrelid, attnum, attname, nspname, relname). It lists the
+// columns of the policy's tables and partitions that did not exist when the plan was made. The known columns of a table
+// are a single constant, which PostgreSQL parses once.
 func (f shownObjects) waitingColumns() string {
 	var tables nameList
 	var columnArrays []string
@@ -208,11 +210,11 @@ JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (k.known)`
 }
 
-// nameList is a list of objects by schema and name. In a query it is two arrays, each one constant whatever its length.
-// The catalog shadows contain it a dozen times, and it is planned again for every statement.
+// nameList is a list of object names with their schemas. SQL queries contain it as two array constants, which
+// PostgreSQL plans fast whatever their length: the catalog shadows contain such lists a dozen times.
 type nameList struct{ schemas, names []string }
 
-// listColumn is a further column of a nameList.
+// listColumn is an additional column of a nameList in a query.
 type listColumn struct {
 	name, sqlType string
 	values        []string
@@ -222,7 +224,7 @@ func (n *nameList) add(name catalog.Name) {
 	n.schemas, n.names = append(n.schemas, name.Schema), append(n.names, name.Name)
 }
 
-// fromItem returns the list as an item of FROM: alias (nspname, name, …).
+// fromItem returns the list as a FROM item with the columns alias (nspname, name, …).
 func (n *nameList) fromItem(alias, name string, furtherColumns ...listColumn) string {
 	var arrays, columns []string
 	for _, c := range append([]listColumn{{"nspname", "name", n.schemas}, {name, "name", n.names}}, furtherColumns...) {
@@ -232,16 +234,16 @@ func (n *nameList) fromItem(alias, name string, furtherColumns ...listColumn) st
 	return "unnest(" + strings.Join(arrays, ", ") + ") AS " + alias + " (" + strings.Join(columns, ", ") + ")"
 }
 
-// fromRelations returns the list as items of FROM: l is the list, n the schema, and c the relation.
+// fromRelations returns FROM items that join the list (l) with pg_namespace (n) and pg_class (c).
 func (n *nameList) fromRelations(furtherColumns ...listColumn) string {
 	return n.fromItem("l", "relname", furtherColumns...) + `
 JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
 JOIN pg_catalog.pg_class AS c ON c.relname = l.relname AND c.relnamespace = n.oid`
 }
 
-// shadowViews makes the views and functions that agents read in place of the catalogs. First come the views that only
-// filter, then the functions over them, then the views that use both. A catalog that this server does not have gets no
-// shadow.
+// shadowViews makes the catalog shadows: views and functions that agents use in place of PostgreSQL's catalogs. First
+// come the views that only filter a catalog, then functions that read them, then views that use both. A catalog that
+// this server does not have gets no shadow.
 type shadowViews struct{ *planFacts }
 
 const shadowsIdentity = "shadows of the catalogs"
@@ -289,12 +291,12 @@ func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation
 		query = shadowQuery(s, source)
 	}
 	if s.ReadsColumns != nil && len(f.relationsReadByView()) > 0 {
-		// PostgreSQL flattens a view whose query is a UNION ALL, even if it is a security barrier.
+		// The outer SELECT is needed, since PostgreSQL flattens a view that is a UNION ALL, even if it is a security barrier.
 		query = "SELECT u.* FROM (" + query + "\nUNION ALL\n" + readsQuery(s, source) + ") AS u"
 	}
 	barrier := ""
 	if s.Where != "" || s.Query != "" || source.Kind == catalog.View && !s.IsEmpty {
-		// No expression of the agent runs on a row that the view leaves out, or on one that it has not joined yet.
+		// So no expression of the agent runs on a row that the view filters out.
 		barrier = " WITH (security_barrier)"
 	}
 	return []Statement{
@@ -303,12 +305,12 @@ func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation
 	}
 }
 
-// overestimatedRow is a FROM item of one row that the planner estimates as a hundred. The planner has no statistics for
-// the columns of a barrier view. Without this item it would estimate a join of two shadows as one row, and scan the
-// next shadow again and again, since outside of a barrier it can use no index.
+// overestimatedRow is a FROM item of one row for which the planner estimates a hundred rows. The planner has no
+// statistics for the columns of a security-barrier view. Without this item it would estimate one row for a join of two
+// shadows, and choose nested loops over the next shadow, which can use no index.
 const overestimatedRow = "pg_catalog.json_array_elements('[0]') AS guessed"
 
-// shadowQuery returns the query of a shadow. It has the columns of the catalog in their order: each unchanged,
+// shadowQuery returns the query of a catalog's shadow. It has the catalog's columns in their order, each unchanged,
 // replaced, or as a NULL of its type.
 func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	columns := make([]string, len(source.Columns))
@@ -334,8 +336,8 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	}
 }
 
-// readsQuery returns the query that shows, for relations which agents read through a view of pgconsent, the catalog row
-// of that view.
+// readsQuery returns the query of catalog rows for relations that agents read through a view of pgconsent. The rows
+// describe that view under the relation's name.
 func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
 	columns := make([]string, len(source.Columns))
 	for i, c := range source.Columns {
@@ -352,7 +354,8 @@ func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
 		" AS t JOIN pgconsent.reads AS r ON " + s.JoinCondition
 }
 
-// isShownType tells whether a shadow may show columns of a type: it is false for expressions and access lists.
+// isShownType reports whether a shadow may show catalog columns of this type. Expressions, access lists and statistics
+// values are hidden.
 func isShownType(sqlType string) bool {
 	switch sqlType {
 	case "pg_node_tree", "aclitem[]", "anyarray":
@@ -361,7 +364,8 @@ func isShownType(sqlType string) bool {
 	return true
 }
 
-// nullType returns the type of the NULL that stands for a hidden column. A view cannot have the pseudo-type anyarray.
+// nullType returns the type of the NULL in place of a hidden column. A view cannot have a column of the pseudo-type
+// anyarray.
 func nullType(sqlType string) string {
 	if sqlType == "anyarray" {
 		return "pg_catalog.text[]"

@@ -9,10 +9,11 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// signedTable is a protected table that signed statements read through a view.
+// signedTable is a protected table that has a signed view: statements whose text the proxy has signed read the view in
+// its place.
 type signedTable struct {
 	table *policy.Table
-	rows  string // the condition for a row to show
+	rows  string // the condition that a visible row meets
 }
 
 // signedAlias is the alias of the table inside its signed view.
@@ -29,9 +30,9 @@ func signedTables(p *policy.Policy) []signedTable {
 	return out
 }
 
-// signedViews makes the views that signed statements read in place of protected tables. The predicate is in the view,
-// so that no mistake of the proxy can leave it out. They are no security barriers, so that indexes can be used;
-// therefore only signed statements may read them.
+// signedViews makes the views that signed statements read in place of protected tables. The rule is in the view, so
+// that no mistake of the rewriter can leave it out. The views are no security barriers, so that PostgreSQL can use
+// indexes for the agent's conditions. Therefore only texts that the proxy has signed can read them.
 type signedViews struct{ *planFacts }
 
 func signedIdentity(name catalog.Name) string { return "view " + predicate.SignedView(name).String() }
@@ -63,15 +64,15 @@ func (f *planFacts) signedView(o *objectBuilder, t *policy.Table, rows string) {
 	o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, f.reader))
 }
 
-// signedColumns returns the columns of a table's signed view. The hash of the plan does not depend on them. If a table
-// loses a column, and the signed view with it, agents are served without the view.
+// signedColumns returns the columns of a table's signed view, which the hash of the plan does not depend on. If the
+// owner drops a column, and the signed view with it, the proxy serves agents without the view.
 func (f *planFacts) signedColumns(t *policy.Table) string {
 	if f.knownTables == nil {
 		return signedAlias + ".*"
 	}
 	var columns []string
 	for _, c := range t.Relation.Columns {
-		// a masked column is left out, because the mask is an expression that is not leak-safe
+		// masked columns are left out, since masks are not leak-proof expressions
 		if t.Columns == nil || t.Columns.IsPlain(c.Name) {
 			columns = append(columns, signedAlias+"."+catalog.QuoteIdent(c.Name))
 		}

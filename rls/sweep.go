@@ -9,18 +9,18 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Signatures of the sweeper's functions: the first lists the subjects whose rows are due, and the second deletes or
-// changes rows of one subject.
+// The signatures of the sweeper's SQL functions. sweep_due lists the subjects whose rows must be deleted or made
+// anonymous; sweep_rows does that for rows of one subject.
 const (
 	listDueFunction   = "pgconsent.sweep_due()"
 	sweepRowsFunction = "pgconsent.sweep_rows(pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
 )
 
-// sweepFeature makes the functions for the lifecycles of the policy. sweep_due lists the subjects whose rows are due.
-// sweep_rows deletes and changes the due rows of one subject in one table. The functions run as the role that migrates,
-// which owns the tables. So the control role, which may call them, needs no right on any table. They follow the
-// registry at that moment: sweep_rows locks out the registry's writers first. So a renewal comes either before, and
-// saves the rows, or afterwards.
+// sweepFeature makes the functions by which the sweeper deletes rows whose consent has ended, and makes others
+// anonymous. sweep_due lists the subjects whose rows are due. sweep_rows deletes and changes the due rows of one
+// subject in one table. The functions run as the migrating role, which owns the tables, so the control role needs no
+// right on these. sweep_rows first locks out writers of the consent registry. So a renewal of consent comes either
+// before, and saves the rows, or afterwards.
 type sweepFeature struct{ *planFacts }
 
 func (f sweepFeature) objects() []Object {
@@ -44,7 +44,7 @@ func (f sweepFeature) objects() []Object {
 	if len(dueQueries) == 0 {
 		return []Object{o.Object}
 	}
-	// Triggers of the application run with the search path of the application's sessions.
+	// The application's triggers, which a sweep fires, need the application's search path.
 	path := []string{"pg_catalog"}
 	for _, s := range f.snap.SearchPath() {
 		path = append(path, catalog.QuoteIdent(s))
@@ -80,12 +80,12 @@ END $pgconsent_sweep$`, searchPath, strings.Join(rowStatements, "")))
 	return []Object{o.Object}
 }
 
-// tableSweep writes the conditions for one table: in them t is a row, and c the registry's record of its subject's
-// stream.
+// tableSweep generates the SQL for one table. In its conditions, t is a row and c is the registry's current consent
+// record of the row's subject.
 type tableSweep struct {
 	*policy.Lifecycle
 	relation *catalog.Relation
-	cascades *cascades // the rows of other tables that are deleted with rows of this one
+	cascades *cascades // generates the deletion of rows that depend on this table's
 }
 
 // name returns the name of the table as an SQL literal.
@@ -95,22 +95,23 @@ func (s tableSweep) name() string {
 
 func (s tableSweep) column(name string) string { return "t." + catalog.QuoteIdent(name) }
 
-// subjectExpression returns the expression of the row's subject as the registry names it.
+// subjectExpression returns the expression of the row's subject as text, as the registry stores it.
 func (s tableSweep) subjectExpression() string {
 	return "(" + s.column(s.Subject) + `::pg_catalog.text COLLATE pg_catalog."default")`
 }
 
-// streamRecord is the condition that c is the record of the row's subject for everybody and everything.
+// streamRecord is the condition that c is a record for every grantee and every scope.
 const streamRecord = "c.grantee OPERATOR(pg_catalog.=) '*'::pg_catalog.text AND c.scope OPERATOR(pg_catalog.=) " +
 	"'*'::pg_catalog.text"
 
-// olderThan returns the condition that the row is older than a time; a row without a time counts as older.
+// olderThan returns the condition that the row is older than moment. A row whose time is NULL counts as older.
 func (s tableSweep) olderThan(moment string) string {
 	rowTime := s.column(s.TimeColumn)
 	return "(" + rowTime + " IS NULL OR " + rowTime + " OPERATOR(pg_catalog.<) " + moment + ")"
 }
 
-// otherConsent is the condition that another consent of the subject, to one grantee or for one scope, may show the row.
+// otherConsent is the condition that the subject has another active consent, for one grantee or scope, by which
+// somebody may still see the row.
 const otherConsent = `EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subject OPERATOR(pg_catalog.=) c.subject
       AND (o.grantee OPERATOR(pg_catalog.<>) '*'::pg_catalog.text OR o.scope OPERATOR(pg_catalog.<>) ` +
 	`'*'::pg_catalog.text) AND o.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text
@@ -118,8 +119,8 @@ const otherConsent = `EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o
       AND (c.state OPERATOR(pg_catalog.<>) ALL ('{withdrawn,revoked}'::pg_catalog.text[]) ` +
 	`OR o.number OPERATOR(pg_catalog.>) c.number))`
 
-// consentHasEnded returns the condition that the consent for the row has ended. A consent that is given later does not
-// renew it.
+// consentHasEnded returns the condition that the consent that applied to the row has ended. A new consent given
+// afterwards does not extend to older rows.
 func (s tableSweep) consentHasEnded() string {
 	const isWithdrawn = "c.state OPERATOR(pg_catalog.=) ANY ('{withdrawn,revoked}'::pg_catalog.text[])"
 	const isExpired = "c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND " +
@@ -132,7 +133,7 @@ func (s tableSweep) consentHasEnded() string {
 		" AND " + s.olderThan("c.expires_at") + ")"
 }
 
-// isErased returns the condition that the erasure e includes the row.
+// isErased returns the condition that the row is one of those that the subject's erasure e covers.
 func (s tableSweep) isErased() string {
 	if s.TimeColumn != "" {
 		return s.olderThan("e.erased_at")
@@ -142,27 +143,27 @@ func (s tableSweep) isErased() string {
       AND (o.expires_at IS NULL OR o.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()))`
 }
 
-// columnIsDueCondition returns the condition that a column must be masked and is not masked yet.
+// columnIsDueCondition returns the condition that a column of the row must be masked now and is not masked yet.
 func (s tableSweep) columnIsDueCondition(b policy.LifecycleColumn) string {
 	return s.isPastDay(b.LastDay, b.Categories) + s.isNotYetMasked(b)
 }
 
-// isPastDay returns the condition that a row is past the given full day of a countdown. It holds as well if the row's
-// subject no longer lists the given categories.
+// isPastDay returns the condition that more than the given number of full days of the consent's countdown have passed
+// for the row. It also holds if the subject's consent no longer lists the categories.
 func (s tableSweep) isPastDay(day int, categories []string) string {
 	isGiven := func(stream string) string {
 		return "c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.stream OPERATOR(pg_catalog.=) '" +
 			stream + "'::pg_catalog.text"
 	}
 	conditions := []string{
-		// for a running countdown, and for one that was stopped: the same days as in the rule that hides
+		// for a running countdown, and for a stopped one: days are counted as in the rule that hides rows
 		fmt.Sprintf("%s AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) "+
 			"'%d:00:00'::pg_catalog.interval OPERATOR(pg_catalog.>=) c.decay_from", s.olderThan("c.decay_from"), 24*(day+1)),
 		fmt.Sprintf("%s AND c.decayed_days OPERATOR(pg_catalog.>) %d", s.olderThan("c.decayed_before"), day),
-		// for a consent without a countdown, and for rows that are newer than its start: at once
+		// for an ANONYMOUS consent without a countdown, or rows newer than the countdown's start: at once
 		isGiven("ANONYMOUS") + " AND (c.decay_from IS NULL OR NOT " + s.olderThan("c.decay_from") + ")",
 	}
-	// A row without a time counts as older, but only where the registry has a time to compare with.
+	// olderThan holds for rows without a time, so the registry's time must be checked as well.
 	conditions[0] = "c.decay_from IS NOT NULL AND " + conditions[0]
 	conditions[1] = "c.decayed_before IS NOT NULL AND " + conditions[1]
 	if len(categories) > 0 {
@@ -176,7 +177,7 @@ func (s tableSweep) isPastDay(day int, categories []string) string {
 	return "(" + strings.Join(conditions, " OR ") + ")"
 }
 
-// arraySQL writes words as an SQL array.
+// arraySQL returns an SQL array expression of words.
 func arraySQL(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -185,14 +186,14 @@ func arraySQL(words []string) string {
 	return "ARRAY[" + strings.Join(quoted, ", ") + "]"
 }
 
-// isNotYetMasked returns the condition that the column does not have its masked value yet.
+// isNotYetMasked returns the condition, with AND in front, that the column does not have its masked value yet.
 func (s tableSweep) isNotYetMasked(b policy.LifecycleColumn) string {
 	column := s.column(b.Name)
 	switch b.Mask {
 	case policy.Null:
 		return " AND " + column + " IS NOT NULL"
 	case policy.Hash:
-		if b.Subject { // when the subject is masked, rows of the subject are no longer found
+		if b.Subject { // a row whose subject is masked is no longer found as the subject's
 			return ""
 		}
 		return " AND NOT pg_catalog.starts_with(" + column + "::pg_catalog.text, 'anonymous-')"
@@ -201,16 +202,16 @@ func (s tableSweep) isNotYetMasked(b policy.LifecycleColumn) string {
 	}
 }
 
-// maskedValue returns the expression of a column's masked value. A pseudonym is made from the value and the subject's
-// key: equal values of one subject have equal pseudonyms, so that groups are counted right. Once the key is deleted,
-// nobody can find out whose values they were.
+// maskedValue returns the expression of a column's masked value. For the mask Hash this is a pseudonym made from the
+// value and the subject's key. Equal values of a subject have equal pseudonyms, so that counts of groups stay right.
+// Once the key is deleted, nobody can find out whose values they were.
 func (s tableSweep) maskedValue(b policy.LifecycleColumn) string {
 	column := s.column(b.Name)
 	switch b.Mask {
 	case policy.Plain:
 		return catalog.QuoteLiteral(b.Value) + "::" + b.Type
 	case policy.Hash:
-		// a subject without a key gets the ordinary hash; every subject of a record has a key
+		// the plain hash is for subjects without a key; a subject with a consent record always has one
 		return pseudonymAs(b.Type, "COALESCE("+pseudonym("c.subject", column)+
 			", pgconsent.mask('sweep||' OPERATOR(pg_catalog.||) "+column+"::pg_catalog.text))")
 	default:
@@ -218,13 +219,13 @@ func (s tableSweep) maskedValue(b policy.LifecycleColumn) string {
 	}
 }
 
-// pseudonym returns the expression of the pseudonym for a value of the subject; it is NULL if the registry has no key
-// of the subject.
+// pseudonym returns the expression of the pseudonym for a value of the subject. Its value is NULL if the registry has
+// no key for the subject.
 func pseudonym(subject, value string) string {
 	return "pgconsent.pseudonym(" + subject + ", " + value + "::pg_catalog.text)"
 }
 
-// pseudonymAs returns a pseudonym as a value of a column's type.
+// pseudonymAs returns the expression of a pseudonym, given by its hash, in a column's type.
 func pseudonymAs(columnType, hash string) string {
 	if columnType == "uuid" {
 		return hash + "::pg_catalog.uuid"
@@ -232,7 +233,7 @@ func pseudonymAs(columnType, hash string) string {
 	return "('anonymous-' OPERATOR(pg_catalog.||) " + hash + ")::" + columnType
 }
 
-// anyColumnIsDueCondition returns the condition that some column of the row is due.
+// anyColumnIsDueCondition returns the condition that some column of the row must be masked now.
 func (s tableSweep) anyColumnIsDueCondition() string {
 	conditions := make([]string, len(s.Columns))
 	for i, b := range s.Columns {
@@ -241,13 +242,14 @@ func (s tableSweep) anyColumnIsDueCondition() string {
 	return "(" + strings.Join(conditions, "\n      OR ") + ")"
 }
 
-// fromRowAndRecord returns a FROM list of the row and its subject's record.
+// fromRowAndRecord returns the FROM items of the row t and its subject's consent record c.
 func (s tableSweep) fromRowAndRecord() string {
 	return s.relation.Name.SQL() + " AS t JOIN pgconsent.consent_current AS c ON c.subject OPERATOR(pg_catalog.=) " +
 		s.subjectExpression() + " AND " + streamRecord
 }
 
-// dueSubjectQueries returns queries of the subjects whose rows are due, and of the number of such rows of each kind.
+// dueSubjectQueries returns queries that count, for each subject, the rows of the table that a sweep must delete or
+// change.
 func (s tableSweep) dueSubjectQueries() []string {
 	return s.dueQueries(func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %s, '%s'::pg_catalog.text, pg_catalog.count(*) FROM %s\n    WHERE %s "+
@@ -255,7 +257,7 @@ func (s tableSweep) dueSubjectQueries() []string {
 	})
 }
 
-// dueQueries returns a query for each kind of rows that are due.
+// dueQueries calls query for each kind of due rows (deleted, anonymised, derived) and returns the results.
 func (s tableSweep) dueQueries(query func(what, from, subject, where string) string) []string {
 	out := []string{query("deleted", s.relation.Name.SQL()+
 		" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) "+s.subjectExpression(), "e.subject",
@@ -265,7 +267,7 @@ func (s tableSweep) dueQueries(query func(what, from, subject, where string) str
 	}
 	if len(s.Columns) > 0 {
 		where := s.anyColumnIsDueCondition() + " AND NOT " + otherConsent
-		if !s.Anonymise { // rows that are deleted are not made anonymous
+		if !s.Anonymise { // leave out rows that are deleted anyway
 			where += " AND " + s.consentHasEnded() + " IS NOT TRUE"
 		}
 		out = append(out, query("anonymised", s.fromRowAndRecord(), "c.subject", where))
@@ -276,7 +278,8 @@ func (s tableSweep) dueQueries(query func(what, from, subject, where string) str
 	return out
 }
 
-// subjectCondition returns the condition that finds the rows of one subject, by an index if there is one.
+// subjectCondition returns the condition that the row is about the subject sweep_rows.who. It compares in the column's
+// type, so that PostgreSQL can use an index.
 func (s tableSweep) subjectCondition() string {
 	column, subjectParameter := s.column(s.Subject), "sweep_rows.who"
 	typedSubject := ""
@@ -304,8 +307,8 @@ func (s tableSweep) subjectCondition() string {
 	return column + " OPERATOR(pg_catalog.=) " + typedSubject + " AND " + isSubject
 }
 
-// sweepBranch returns the branch of sweep_rows for this table. It deletes or changes the due rows of one subject, up to
-// a number of each kind.
+// sweepBranch returns the CASE branch of sweep_rows for this table. It deletes or changes the due rows of the subject,
+// at most sweep_rows.most of each kind.
 func (s tableSweep) sweepBranch() string {
 	table := s.relation.Name.SQL()
 	lockDueRows := func(from, where string) string {

@@ -10,21 +10,21 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The signatures of the functions for rows that are deleted together with swept rows. They find such rows, delete them,
-// and count what a sweep would do.
+// The signatures of the SQL functions for rows that are deleted together with swept rows. sweep_made finds such rows,
+// sweep_take deletes them, and sweep_preview counts what a sweep would change.
 const (
 	sweepMadeFunction    = "pgconsent.sweep_made(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
 	sweepTakeFunction    = "pgconsent.sweep_take(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
 	sweepPreviewFunction = "pgconsent.sweep_preview()"
 )
 
-// cascades writes the deletion of rows together with rows of a table, to any depth. The tables are numbered in the
-// order of their names.
+// cascades generates the SQL that deletes dependent rows together with swept rows, to any depth. In the SQL, tables
+// have numbers, in the order of their names.
 type cascades struct {
 	all          []policy.Cascade
 	tableNumbers map[catalog.Name]int
 	tables       []*catalog.Relation // the tables by their numbers
-	// the tables whose rows are deleted with the rows from which they were made; sources come last
+	// the tables whose rows are deleted with the rows from which they were derived; a table comes before its sources
 	derivedTables []*catalog.Relation
 }
 
@@ -41,7 +41,7 @@ func newCascades(p *policy.Policy) *cascades {
 		}
 	}
 	depth := map[catalog.Name]int{}
-	for range k.all { // derivations form circles within one table only
+	for range k.all { // enough rounds for any depth, since derivations form cycles only within one table
 		for _, e := range k.all {
 			if e.Origin != nil && e.Source.Name != e.Table.Name {
 				depth[e.Table.Name] = max(depth[e.Table.Name], depth[e.Source.Name]+1)
@@ -66,13 +66,13 @@ func newCascades(p *policy.Policy) *cascades {
 	return k
 }
 
-// hasDependents tells whether other rows are deleted with rows of a table.
+// hasDependents reports whether rows of other tables, or others of the same table, are deleted with rows of this table.
 func (k *cascades) hasDependents(r *catalog.Relation) bool {
 	return slices.ContainsFunc(k.all, func(e policy.Cascade) bool { return e.Source.Name == r.Name })
 }
 
-// hasDerivedRowCondition returns the condition that some row was made directly from the row t of a table; "": no
-// table's rows are made from it.
+// hasDerivedRowCondition returns the condition that some row was derived directly from the row t of a table. It returns
+// "" if no rows are derived from this table.
 func (k *cascades) hasDerivedRowCondition(r *catalog.Relation) string {
 	var conditions []string
 	for _, e := range k.all {
@@ -87,17 +87,17 @@ func (k *cascades) hasDerivedRowCondition(r *catalog.Relation) string {
 	return "(" + strings.Join(conditions, "\n      OR ") + ")"
 }
 
-// lockedRows is the FROM item of the rows that a table's branch of sweep_rows has locked.
+// lockedRows is the FROM item of the rows that the table's branch of sweep_rows has locked and stored in variables.
 const lockedRows = "ROWS FROM (pg_catalog.unnest(pgconsent_own.os), pg_catalog.unnest(pgconsent_own.xs))"
 
-// rowVariables returns the FROM item of the rows that are in variables of sweep_take.
+// rowVariables returns the FROM item g (n, o, i) of the rows that are stored in these variables of sweep_take.
 func rowVariables(n, o, i string) string {
 	return fmt.Sprintf("ROWS FROM (pg_catalog.unnest(pgconsent_own.%s), pg_catalog.unnest(pgconsent_own.%s), "+
 		"pg_catalog.unnest(pgconsent_own.%s)) AS g (n, o, i)", n, o, i)
 }
 
-// dependentRows returns the query of the rows that are deleted with rows of g. Its columns are extraColumns, the table,
-// the row, whether it was made from others, and whether it is itself deleted.
+// dependentRows returns the query of the rows that must be deleted with the rows of g. Its columns are extraColumns,
+// the table's number, the row's tableoid and ctid, whether it was derived from the other row, and true.
 func (k *cascades) dependentRows(extraColumns string) string {
 	const isDeleted = "true"
 	var out []string
@@ -124,8 +124,8 @@ func (k *cascades) dependentRows(extraColumns string) string {
 	return strings.Join(out, "\n      UNION ALL ")
 }
 
-// functions returns the statements that create sweep_made and sweep_take, which only sweep_rows calls, and
-// sweep_preview, for dry runs.
+// functions returns the statements that create sweep_made and sweep_take, which sweep_rows uses, and sweep_preview, for
+// dry runs.
 func (k *cascades) functions(control, searchPath string, roots []string) []Statement {
 	if len(k.all) == 0 {
 		return nil
@@ -142,10 +142,12 @@ func (k *cascades) functions(control, searchPath string, roots []string) []State
 	return out
 }
 
-// sweepArguments are the arguments of sweep_made and sweep_take: rows of one table that are deleted.
+// sweepArguments are the arguments of sweep_made and sweep_take: a table's number, its rows, and whether these are
+// deleted themselves.
 const sweepArguments = "source pg_catalog.int4, rows_o pg_catalog._oid, rows_i pg_catalog._tid, gone pg_catalog.bool"
 
-// createSweepMade returns the statement that creates the function which finds rows made from others.
+// createSweepMade returns the statement that creates sweep_made, which finds the rows that were derived from the given
+// rows.
 func (k *cascades) createSweepMade() string {
 	return fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_made(%s) RETURNS TABLE "+
 		`(n pg_catalog.int4, o pg_catalog.oid, i pg_catalog.tid)
@@ -163,7 +165,8 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
 $pgconsent_sweep$`, sweepArguments, k.dependentRows(""))
 }
 
-// createSweepTake returns the statement that creates the function which deletes such rows.
+// createSweepTake returns the statement that creates sweep_take, which locks and deletes the rows that sweep_made
+// finds.
 func (k *cascades) createSweepTake(searchPath string) string {
 	var locks, deletes strings.Builder
 	for _, t := range k.derivedTables {
@@ -212,8 +215,8 @@ END $pgconsent_sweep$`, sweepArguments, searchPath, madeRows, rowVariables("ns",
 		locks.String(), deletes.String(), madeRows)
 }
 
-// createSweepPreview returns the statement that creates the function which counts, for each subject, the rows that a
-// sweep would change.
+// createSweepPreview returns the statement that creates sweep_preview, which counts for each subject the rows that a
+// sweep would delete or change.
 func (k *cascades) createSweepPreview(roots []string) string {
 	names := make([]string, len(k.tables))
 	for i, t := range k.tables {
@@ -255,12 +258,14 @@ END $pgconsent_sweep$`, strings.Join(roots, "\n    UNION ALL "), k.dependentRows
 		", "))
 }
 
-// lockAndCollect returns statements that lock rows and store them in variables.
+// lockAndCollect returns statements that lock the rows of the WITH clause due and store them in the variables os and
+// xs.
 func (s tableSweep) lockAndCollect(due string) string {
 	return "    " + due + "\n    SELECT pg_catalog.array_agg(due.o), pg_catalog.array_agg(due.i) INTO os, xs FROM due;\n"
 }
 
-// deleteDependents returns statements that delete the rows which depend on the locked rows.
+// deleteDependents returns statements that delete the rows which depend on the locked rows. rowsAreDeleted says that
+// the locked rows are deleted, too.
 func (s tableSweep) deleteDependents(rowsAreDeleted bool) string {
 	return fmt.Sprintf(`    IF os IS NOT NULL THEN
       FOR swept, number IN SELECT m.swept, m.number FROM pgconsent.sweep_take(%d, os, xs, %t) AS m LOOP
@@ -272,14 +277,14 @@ func (s tableSweep) deleteDependents(rowsAreDeleted bool) string {
 `, s.cascades.tableNumbers[s.relation.Name], rowsAreDeleted, noteStatement("deleted"))
 }
 
-// noteStatement returns the statement that records for the registry what was done.
+// noteStatement returns the statement that records, for the consent registry, what a sweep has done for the subject.
 func noteStatement(what string) string {
 	return "INSERT INTO pgconsent.sweep_note (subject, what) VALUES (sweep_rows.who, '" + what +
 		"') ON CONFLICT ON CONSTRAINT sweep_note_subject_what_key DO NOTHING;"
 }
 
-// derivedRowsAreDueCondition returns the condition that the row stays, is so old that its rule shows it to nobody, and
-// has derived rows, which are deleted. "": that is so for no row of the table.
+// derivedRowsAreDueCondition returns the condition that the row stays, but its derived rows must be deleted, since the
+// row is so old that nobody may see it. It returns "" if this can hold for no row of the table.
 func (s tableSweep) derivedRowsAreDueCondition() string {
 	hasDerivedRows := s.cascades.hasDerivedRowCondition(s.relation)
 	if hasDerivedRows == "" || len(s.Columns) == 0 {
@@ -299,14 +304,14 @@ func (s tableSweep) derivedRowsAreDueCondition() string {
 		return ""
 	}
 	where += " AND NOT " + otherConsent + "\n      AND " + hasDerivedRows
-	if !s.Anonymise { // rows that are deleted take their dependents along
+	if !s.Anonymise { // leave out rows that are deleted: their dependents go with them
 		where = s.consentHasEnded() + " IS NOT TRUE AND " + where
 	}
 	return where
 }
 
-// rootQueries returns queries of the rows of the table with which a sweep would begin: the rows that
-// [tableSweep.dueSubjectQueries] counts.
+// rootQueries returns queries of the due rows of the table, which [tableSweep.dueSubjectQueries] counts. sweep_preview
+// starts from these rows.
 func (s tableSweep) rootQueries() []string {
 	query := func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %d, t.tableoid, t.ctid, '%s'::pg_catalog.text FROM %s\n      WHERE %s",

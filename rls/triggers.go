@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// triggerName returns the quoted name of a trigger that is made on a relation itself. A partition has copies of its
-// table's triggers with the same names (CloneRowTriggersToPartition in PostgreSQL's tablecmds.c). So the name of the
-// partition's own trigger also contains a hash of the partition's name.
+// triggerName returns the quoted name of a trigger of pgconsent on a relation. PostgreSQL copies triggers of a
+// partitioned table to its partitions with the same names (CloneRowTriggersToPartition in tablecmds.c). So the name of
+// a partition's own trigger also contains a hash of the partition's name.
 func triggerName(r *catalog.Relation, name string) string {
 	if !r.IsPartition {
 		return catalog.QuoteIdent(name)

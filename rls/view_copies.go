@@ -10,8 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// viewCopies makes copies of the owner's views that run with the rights of the role that reads them. A copy is created
-// after the copies that it reads, and after the catalog shadows.
+// viewCopies makes copies of the owner's views that the policy lists. The copies are security_invoker views: they run
+// with the rights of the agent, and not with the owner's. A copy is created after the copies and catalog shadows that
+// it reads.
 type viewCopies struct{ *planFacts }
 
 func (f viewCopies) objects() []Object {
@@ -36,7 +37,7 @@ func (f viewCopies) objects() []Object {
 				c.query))
 			o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), f.agent))
 		}
-		if f.isSignedView(v) { // the copy runs with the agent's rights, and the signed views in it with those of their owner
+		if f.isSignedView(v) { // the copy runs with the agent's rights, the signed views in it with their owner's
 			view := predicate.SignedView(name).SQL()
 			why := o.why
 			o.why = "Signed statements read the view here, over the signed views of its tables."
@@ -58,7 +59,7 @@ func (f viewCopies) objects() []Object {
 	return out
 }
 
-// columnList returns the column list of CREATE VIEW.
+// columnList returns the column list of CREATE VIEW, with a space in front.
 func columnList(r *catalog.Relation) string {
 	if len(r.Columns) == 0 { // a view may have no columns, but an empty list is a syntax error
 		return ""
@@ -70,7 +71,7 @@ func columnList(r *catalog.Relation) string {
 	return " (" + strings.Join(columns, ", ") + ")"
 }
 
-// objectsBelow returns the identities of the objects that the copies of a view may read.
+// objectsBelow returns the identities of the plan's objects that the copies of a view may read.
 func (f viewCopies) objectsBelow(v *policy.View) []string {
 	out := listOf(shadowsIdentity)
 	addViews := func(name catalog.Name) { out = append(out, rowViewIdentity(name), signedIdentity(name)) }
@@ -86,8 +87,8 @@ func (f viewCopies) objectsBelow(v *policy.View) []string {
 	return out
 }
 
-// writtenViews returns the views through which agents write, and the views that these read, on which PostgreSQL
-// requires the same rights. The rights permit nothing that agents may not do on the table.
+// writtenViews returns the views through which agents may write, and the views below these, on which PostgreSQL
+// requires the same rights. These rights allow agents no more than those on the table.
 func (f viewCopies) writtenViews() map[catalog.Name]bool {
 	out := map[catalog.Name]bool{}
 	for _, v := range slices.Backward(f.policy.Views()) { // a view comes after the views that it reads
@@ -102,7 +103,7 @@ func (f viewCopies) writtenViews() map[catalog.Name]bool {
 	return out
 }
 
-// isSignedView tells whether signed statements read a view through a copy over signed views.
+// isSignedView reports whether the view has a copy over signed views, for signed statements.
 func (f viewCopies) isSignedView(v *policy.View) bool {
 	return len(f.signedTables) > 0 && v.SignedQuery != ""
 }

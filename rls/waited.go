@@ -2,18 +2,19 @@ package rls
 
 import "fmt"
 
-// Names of the policies for statements that have waited for a lock. They sort after pgconsent's other policies.
-// PostgreSQL evaluates restrictive policies in the order of their names, so these do not run for a row that another
-// policy hides. See get_row_security_policies in rowsecurity.c, and process_security_barrier_quals in initsplan.c.
+// The names of the row policies for statements that have waited for a row lock. PostgreSQL evaluates restrictive
+// policies in the order of their names. These sort after pgconsent's other policies, so they do not run for a row that
+// another policy hides. See get_row_security_policies in rowsecurity.c, and process_security_barrier_quals in
+// initsplan.c.
 const (
 	updateAfterWaitPolicy = "pgconsent_waited_update"
 	deleteAfterWaitPolicy = "pgconsent_waited_delete"
 )
 
-// policiesAfterWait returns policies that refuse, with 40001, an UPDATE or DELETE which has waited for another
-// transaction's change of a row. They do so if consent has changed meanwhile. The policy for UPDATE applies to SELECT
-// FOR UPDATE and FOR SHARE as well. For a row that was written before the statement began, which is nearly always so,
-// they only compare two numbers.
+// policiesAfterWait returns row policies that fail with 40001 if an UPDATE or DELETE has waited for another
+// transaction's change of a row and consent has changed meanwhile. The policy for UPDATE also applies to SELECT FOR
+// UPDATE and FOR SHARE. Nearly always the row was written before the statement began; then the policies only compare
+// two numbers.
 func (f writePolicies) policiesAfterWait() []Object {
 	isTracked := !untrackedRelations(f.planFacts.policy)[f.Relation.Name]
 	usingClause := fmt.Sprintf(

@@ -11,13 +11,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// stampTrigger is the name of the trigger that sets stamps. It sorts before the names that applications give their
-// triggers. PostgreSQL fires triggers in the order of their names, and the owner's triggers must see the stamped
-// values, not the agent's. The row policy checks the row after the last trigger.
+// stampTrigger is the name of the trigger that sets stamps: columns whose values the policy prescribes. PostgreSQL
+// fires triggers in the order of their names. This name sorts before those that applications use, so that the owner's
+// triggers see the stamped values. The row policy checks the row after the last trigger.
 const stampTrigger = `"!pgconsent_stamp"`
 
-// writePolicies makes the policies for what agents may change of one table. Commands that the policy does not allow are
-// refused.
+// writePolicies makes the row policies, triggers and rights for what agents may write to one table. The row policies
+// refuse commands that the policy does not allow.
 type writePolicies struct {
 	*planFacts
 	*policy.Table
@@ -29,7 +29,7 @@ func (f writePolicies) objects() []Object {
 	whyInsert, whyUpdate, whyDelete := "Agents insert nothing.", "Agents update nothing.", "Agents delete nothing."
 	enforced := f.Table
 	if f.Observed != nil {
-		enforced = f.Observed // writes are restricted even if reading is only observed
+		enforced = f.Observed // writing is enforced even if the table's rule for reading is only observed
 	}
 	var checks [3][]predicate.Node
 	if f.mode == Enforce {
@@ -73,8 +73,8 @@ func (f writePolicies) objects() []Object {
 	return append(out, f.writeRights()...)
 }
 
-// withinRows returns the rule of the rows that a command may change: the visible rows that also meet the command's own
-// rule.
+// withinRows returns the rule for the rows that a command may change: visible rows that also meet commandRule, if it is
+// not nil.
 func withinRows(t *policy.Table, commandRule predicate.Node) predicate.Node {
 	if commandRule == nil {
 		return t.Rows
@@ -91,12 +91,12 @@ func (f writePolicies) commandPolicy(command, name, condition, why string, reads
 	return o.Object
 }
 
-// writeRights returns the rights to write the table and to use the sequences of its defaults.
+// writeRights returns an object with the rights to write to the table and to use the sequences of its columns.
 func (f writePolicies) writeRights() []Object {
 	w, table := f.Write, []string{f.Relation.Name.SQL()}
 	writer := f.agent
 	if f.Columns != nil {
-		writer = f.rowsRole // PostgreSQL writes through the row view with the rights of the view's owner
+		writer = f.rowsRole // agents write through the row view, with its owner's rights
 	}
 	var grants []migrations.Grant
 	give := func(right migrations.Right, why string) {
@@ -120,7 +120,7 @@ func (f writePolicies) writeRights() []Object {
 				"A default of "+f.Relation.Name.String()+" draws from it.", "USAGE"))
 		}
 	}
-	for _, c := range f.Relation.Columns { // an INSERT needs no right to draw for an identity column
+	for _, c := range f.Relation.Columns { // for an identity column, COPY and currval need the right, not INSERT
 		if w.Insert && c.Identity != "" && c.Sequence.Name != "" && (f.Columns == nil || slices.Contains(w.Insertable, c.Name)) {
 			grants = append(grants, rightsOn("SEQUENCE", listOf(c.Sequence.SQL()), listOf(f.agent),
 				"currval() and lastval() tell an agent the number that its new row got, and a COPY that leaves it out draws one.", "USAGE"))
@@ -132,8 +132,8 @@ func (f writePolicies) writeRights() []Object {
 	return []Object{rightsObject("to write "+f.Relation.Name.String(), grants...)}
 }
 
-// defaultSequences returns the sequences from which defaults draw with the rights of the role that inserts. Sequences
-// of identity columns need no right.
+// defaultSequences returns the sequences that column defaults use, for which the inserting role needs a right.
+// Sequences of identity columns need none for an INSERT.
 func defaultSequences(r *catalog.Relation) []catalog.Name {
 	var out []catalog.Name
 	for _, c := range r.Columns {
@@ -146,12 +146,12 @@ func defaultSequences(r *catalog.Relation) []catalog.Name {
 
 const dropWritesReason = "Take away what agents write through."
 
-// stampTriggers returns the trigger that sets columns to their stamps, whatever an agent sends. It runs for the agent's
-// role alone.
+// stampTriggers returns the trigger that sets columns to the values that the policy prescribes, whatever the agent
+// sends. It fires only for the agent role.
 func (f writePolicies) stampTriggers() []Object {
 	var stamps []policy.Stamp
 	for _, s := range f.Write.Stamps {
-		if s.Unless == nil { // a stamp with a condition is treated like a list
+		if s.Unless == nil { // the list trigger sets stamps that have a condition
 			stamps = append(stamps, s)
 		}
 	}
@@ -166,7 +166,7 @@ func (f writePolicies) stampTriggers() []Object {
 		column := catalog.QuoteIdent(s.Column)
 		fmt.Fprintf(&body, "  NEW.%s := %s;\n", column, stampedValue(s))
 		if notice := s.Notice(f.Relation); notice != "" {
-			wasSent := "IS NOT NULL" // the value that a column gets when the INSERT does not name it was not sent by the agent
+			wasSent := "IS NOT NULL" // a value that equals the column's default counts as not sent
 			if value := f.Relation.Column(s.Column).Default; value != "" {
 				wasSent = "IS DISTINCT FROM " + value
 			}
@@ -192,9 +192,10 @@ END $pgconsent$`, name, declaration, saveRow, body.String(), notices.String()))
 	return []Object{o.Object}
 }
 
-// copyFromViews returns the target of COPY FROM: a view without rows whose trigger inserts each row as the agent. The
-// view's columns have the table's defaults, for columns that a COPY leaves out. The function sets no search path: the
-// owner's triggers run inside it, with the path that they have in an INSERT.
+// copyFromViews returns the view that agents' COPY FROM writes to, since PostgreSQL refuses COPY FROM to a table with
+// row security. The view has no rows; its trigger inserts each row with the agent's rights. Its columns have the
+// table's defaults, for columns that a COPY leaves out. The trigger's function sets no search path, so that the owner's
+// triggers run with the same path as in an INSERT.
 func (f writePolicies) copyFromViews() []Object {
 	if !f.Write.Insert || len(f.Write.Insertable) == 0 {
 		return nil
@@ -235,7 +236,7 @@ END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.Insertab
 			o.why, value = why+" A list that it leaves out is filled in as in an INSERT.", omitted
 		}
 		if column := f.Relation.Column(name); column.Identity != "" {
-			// By name: a default that depends on the sequence would keep the owner from dropping it.
+			// The sequence is found by name at run time. If the default depended on it, the owner could not drop it.
 			value = fmt.Sprintf("pg_catalog.nextval(pg_catalog.pg_get_serial_sequence(%s, %s)::pg_catalog.regclass)",
 				catalog.QuoteLiteral(f.Relation.Name.SQL()), catalog.QuoteLiteral(name))
 		}
@@ -248,8 +249,8 @@ END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.Insertab
 	return []Object{o.Object}
 }
 
-// omittedDefault returns the default by which the trigger recognizes that a COPY left out a list; then the trigger
-// fills the list in.
+// omittedDefault returns the default of a list column in the COPY view. By this value the list trigger recognizes that
+// a COPY left out the list, and fills it in.
 func omittedDefault(w *policy.Write, column string) string {
 	for _, b := range w.Lists {
 		if b.Column == column && b.PermittedIDs != nil {
