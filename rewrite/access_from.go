@@ -147,8 +147,8 @@ func (r *usageAnalysis) tableItem(rv *sqltext.RangeVar, ctes *cteLevel) *rangeIt
 	return item
 }
 
-// viewColumns returns the columns of a view, followed into the view's query. A view that it cannot follow counts as
-// read in every way.
+// viewColumns returns the columns of a view, after visiting the view's query. If that query cannot be followed, the
+// tables under the view count as read in every way.
 func (r *usageAnalysis) viewColumns(view *catalog.Relation) *resultColumns {
 	outer, outerWith, outerAsked := r.viewName, r.ctes, r.conditionUsage
 	defer func() { r.viewName, r.ctes, r.conditionUsage = outer, outerWith, outerAsked }()
@@ -172,7 +172,7 @@ func (r *usageAnalysis) viewColumns(view *catalog.Relation) *resultColumns {
 	return nil // nil means that the columns are not known; analyzeAccesses adds the tables that the view reads
 }
 
-// maxViews bounds how many mentions of views are followed in one statement.
+// maxViews bounds how many mentions of views the analysis follows in one statement.
 const maxViews = 200
 
 // visitJoin visits a join.
@@ -356,8 +356,8 @@ func isKeyColumn(relation *catalog.Relation, column string) bool {
 // acceptsAny accepts every table of the scope.
 func acceptsAny(*relationUse) bool { return true }
 
-// visitWhere visits a condition, and notes which columns must equal a constant for the row to be read. allowed tells
-// for which tables the condition decides which rows are read.
+// visitWhere visits a WHERE or ON condition, and notes which columns must equal a constant. allowed tells for which
+// tables the condition decides which rows are read.
 func (r *usageAnalysis) visitWhere(n *sqltext.Node, ownScope *usageScope, allowed func(*relationUse) bool) {
 	if n == nil || n.GetCurrentOfExpr() != nil {
 		return
@@ -429,7 +429,8 @@ func isConstant(n *sqltext.Node) bool {
 	return n.GetAConst() != nil || n.GetParamRef() != nil
 }
 
-// singleColumn returns the column that an expression means; nil if it may mean several, or none.
+// singleColumn returns the column that an expression is; nil if the expression is no column name, or may mean several
+// columns.
 func (r *usageAnalysis) singleColumn(n *sqltext.Node, ownScope *usageScope) *outputColumn {
 	c := n.GetColumnRef()
 	if c == nil || isStar(n) {
