@@ -19,8 +19,8 @@ type RepresentedUser struct {
 	// for nobody. The rewriter calls it for RESET.
 	Initial func() string
 
-	// Replace returns the value of [verdict.RepresentedUserSetting] for a value of Setting, or the refusal. It is called
-	// for values that stand in the text.
+	// Replace returns the value of [verdict.RepresentedUserSetting] for a value of Setting, or a refusal. The rewriter
+	// calls it for values that stand in the text.
 	Replace func(value string) (string, *sqlstate.Error)
 }
 
