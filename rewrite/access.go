@@ -33,15 +33,16 @@ type relationUse struct {
 	throughObject  string // the view or the function through which the statement mentions it
 	declaredSource string // the source that the policy declares; "": the source follows from the columns
 
-	columnUsage     map[string]usage // how the statement uses each column
-	rowUsage        usage            // how the statement uses all columns, as parts of a row
-	unusedColumns   map[string]bool  // columns that a sub-select returns and nothing uses
-	unusedRow       bool             // a sub-select returns a whole row of the relation and nothing uses the row
-	constantColumns map[string]bool  // columns that must equal a constant or a parameter, or the row is not read
-	joinedByKey     bool             // the statement compares a key column with a column of another table
-	isTarget        bool             // the statement writes the relation
-	isRead          bool             // isTarget is set, and the statement also reads columns of the relation
-	writtenColumns  map[string]bool  // columns that the statement writes
+	columnUsage   map[string]usage // how the statement uses each column
+	rowUsage      usage            // how the statement uses all columns, as parts of a row
+	unusedColumns map[string]bool  // columns that a sub-select returns, but that nothing outside of it uses
+	unusedRow     bool             // a sub-select returns a whole row of the relation and nothing uses the row
+	// the columns that must equal a constant or a parameter in each row that the statement reads
+	constantColumns map[string]bool
+	joinedByKey     bool            // the statement compares a key column with a column of another table
+	isTarget        bool            // the statement writes the relation
+	isRead          bool            // isTarget is set, and the statement also reads columns of the relation
+	writtenColumns  map[string]bool // columns that the statement writes
 }
 
 // markUsed notes how the text uses a column.
@@ -66,12 +67,12 @@ func (r *relationUse) markUsed(column string, f usage) {
 // outputColumn is a column that an item of FROM or a query returns.
 type outputColumn struct {
 	name       string
-	hasOwnName bool // the statement names the column: by AS name, or as the name of a table's column
+	hasOwnName bool // the output has a name by AS, or the name of a table's column
 	usage      usage
 
 	relation *relationUse // the table that has the column; if column is "", the value is a whole row of the table
 	column   string
-	sources  []*outputColumn // for a column that passes on others: those columns
+	sources  []*outputColumn // the columns whose value this one passes on, if it does
 	expr     *sqltext.Node   // for a computed column: its expression, whose columns are marked already
 	scope    *usageScope
 }
@@ -216,7 +217,7 @@ func (o *outputColumn) baseColumn() (found *outputColumn, isDirect bool) {
 // nil if the last output is unknown, or if the output comes from itself. An example is WITH RECURSIVE x (n) AS (SELECT
 // n FROM x), which PostgreSQL refuses.
 func (o *outputColumn) followOrigin() *outputColumn {
-	mark, steps, next := o, 0, 1 // mark moves on after 1, 2, 4, … steps, so that a walk in a circle meets it
+	mark, steps, next := o, 0, 1 // mark is set again after 1, 2, 4, … steps, so that a walk in a circle reaches it
 	for o != nil && o.relation == nil && len(o.sources) == 1 && o.expr == nil {
 		if o = o.sources[0]; o == mark {
 			return nil
@@ -403,7 +404,7 @@ func (w *walker) accessSource(r *relationUse) string {
 			source = policy.SourceStructured
 		}
 	}
-	for name, f := range r.columnUsage { // the name is no column of the table, but a system column or nothing
+	for name, f := range r.columnUsage { // columnUsage also has system columns, and names that are no columns
 		if r.relation.Column(name) == nil && f&usageSimilarity != 0 {
 			return policy.SourceVector
 		}

@@ -17,7 +17,7 @@ func (r *usageAnalysis) visitFrom(list []*sqltext.Node, ownScope *usageScope, ct
 	}
 }
 
-// visitItem visits one item of FROM. With LATERAL, the item sees the items that ownScope has so far.
+// visitItem visits one item of FROM. A LATERAL item can name the items that ownScope has so far.
 func (r *usageAnalysis) visitItem(n *sqltext.Node, ownScope *usageScope, ctes *cteLevel) []*rangeItem {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
@@ -25,7 +25,8 @@ func (r *usageAnalysis) visitItem(n *sqltext.Node, ownScope *usageScope, ctes *c
 	case *sqltext.Node_RangeSubselect:
 		s := kind.RangeSubselect
 		parent := ownScope.parent
-		if s.Lateral { // the sub-select sees the items so far: own has more items when its columns are followed later
+		// the sub-select can name the items so far; ownScope may get more items before the columns are followed
+		if s.Lateral {
 			parent = &usageScope{items: slices.Clone(ownScope.items), parent: ownScope.parent}
 		}
 		q := r.renameColumns(r.visitQuery(s.GetSubquery(), parent, ctes), s.GetAlias().GetColnames())
@@ -235,7 +236,7 @@ func (r *usageAnalysis) visitJoin(j *sqltext.JoinExpr, ownScope *usageScope, cte
 		}
 		return bothItems
 	}
-	// the columns of USING come first, each once
+	// in the result of the join, the columns of USING come first, each once
 	q := &resultColumns{}
 	merged := map[string]bool{}
 	for _, name := range shared {
@@ -353,7 +354,7 @@ func isKeyColumn(relation *catalog.Relation, column string) bool {
 	return false
 }
 
-// acceptsAny accepts every table of the scope.
+// acceptsAny is passed to visitWhere if the condition decides which rows of every table are read.
 func acceptsAny(*relationUse) bool { return true }
 
 // visitWhere visits a WHERE or ON condition, and notes which columns must equal a constant. allowed tells for which
@@ -412,7 +413,7 @@ func (r *usageAnalysis) noteEqualities(n *sqltext.Node, ownScope *usageScope, al
 	}
 }
 
-// hasUse tells whether a mention of a table is an item of this scope.
+// hasUse tells whether the scope has a FROM item for this mention of a table.
 func (s *usageScope) hasUse(use *relationUse) bool {
 	found := false
 	for _, item := range s.items {

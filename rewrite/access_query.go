@@ -170,7 +170,7 @@ func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, ct
 			r.addSource(column, right.unknown)
 		}
 	}
-	if left.unknown != nil { // a column of the left side may stand at any place
+	if left.unknown != nil { // a column of the left side may stand at any position
 		for _, column := range out.outputs {
 			r.addSource(column, left.unknown)
 		}
@@ -496,7 +496,7 @@ func (r *usageAnalysis) visitInsert(s *sqltext.InsertStmt, ctes *cteLevel) *resu
 	return r.visitTargets(s.ReturningList, ownScope, ctes)
 }
 
-// visitTargetColumns visits the columns that an INSERT names. A column's subscript may be an expression.
+// visitTargetColumns notes the columns that an INSERT names, and visits the expressions in their subscripts.
 func (r *usageAnalysis) visitTargetColumns(t *rangeItem, list []*sqltext.Node) {
 	for _, n := range list {
 		t.usage.writtenColumns[n.GetResTarget().GetName()] = true

@@ -214,7 +214,7 @@ type aggregateCheck struct {
 	hasGroupingSets bool            // the query has grouping sets
 	subjectsAt      int32           // the position at which the query counts subjects
 	countsSubjects  bool
-	utcCalls        []*sqltext.FuncCall // calls of date_trunc that need the time zone UTC
+	utcCalls        []*sqltext.FuncCall // calls of date_trunc to which the rewriter must add the time zone UTC
 }
 
 func (j *aggregateCheck) rejectAt(location int32, format string, args ...any) {
@@ -571,7 +571,7 @@ func (j *aggregateCheck) isOtherType(schema, name string) bool {
 		func(t *catalog.Type) bool { return t.Name.Schema != "pg_catalog" })
 }
 
-// castsToOtherTypes tells whether an expression makes a value of a type that is not PostgreSQL's own.
+// castsToOtherTypes tells whether an expression names a type that is not PostgreSQL's own.
 func (j *aggregateCheck) castsToOtherTypes(n *sqltext.Node) (found bool) {
 	sqltext.Walk(n, func(m proto.Message) bool {
 		if t, ok := m.(*sqltext.TypeName); ok {

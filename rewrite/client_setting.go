@@ -20,10 +20,10 @@ var clientSettings = []string{"request.jwt.claims", "request.method", "request.p
 	"request.cookies"}
 
 const (
-	clientPrefix   = "pgconsent.client." // begins the names that the rewriter writes instead
+	clientPrefix   = "pgconsent.client." // begins the names of the settings that the rewriter sets instead
 	roleSetting    = "role"
 	noRole         = "none"
-	maxClientValue = 64 << 10 // bytes
+	maxClientValue = 64 << 10 // the largest value of such a setting, in bytes
 )
 
 // clientSetting returns the name that the rewriter writes instead of the name of a setting that only clients read.

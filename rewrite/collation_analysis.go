@@ -29,14 +29,14 @@ type collationAnalysis struct {
 
 // exprGroup is a group of expressions whose values PostgreSQL may compare with each other.
 type exprGroup struct {
-	columns  map[string]bool // the names of the columns whose collations it may have
+	columns  map[string]bool // the names of the columns whose collations the group may have
 	explicit map[string]bool // the collations that COLLATE clauses give to the group's expressions
-	// the group's expressions are turned into JSON or counted, so that whole rows in them are not compared
+	// the group's expressions become JSON or are counted, so that PostgreSQL does not compare whole rows in them
 	inJSON      bool
-	anyColumn   bool   // the expression may hold any column
+	anyColumn   bool   // the group may contain the value of any column
 	outputName  string // the output column that has the value of the group's expression
-	unknownName bool   // the value is a column whose name is not known
-	// the group is a single column or row, which is compared with values of the same column only
+	unknownName bool   // the group's expression is a column whose name is not known
+	// the group is a single column or row, which PostgreSQL compares only with values of the same column
 	singleColumn bool
 }
 
@@ -355,8 +355,8 @@ func (m *collationAnalysis) visitValues(rows []*sqltext.Node) []*exprGroup {
 	return columns
 }
 
-// combineColumns joins the columns of two queries pairwise, and keeps the names of the first query. If one query has a
-// star, all columns join one group.
+// combineColumns merges the columns of two queries pairwise, under the names of the first query. If one query has a
+// star, all columns form one group.
 func (m *collationAnalysis) combineColumns(left, right []*exprGroup) []*exprGroup {
 	if len(left) != len(right) ||
 		slices.ContainsFunc(slices.Concat(left, right), func(g *exprGroup) bool { return g.anyColumn }) {

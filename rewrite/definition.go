@@ -27,7 +27,7 @@ func RewriteViewQuery(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Re
 	r := New(snap, p, mode)
 	r.isView = true
 	r.hasKeyOnlyColumns = false   // columns that exist by key only are never in a view, even if its query fixes the key
-	for _, v := range p.Views() { // the policy need not list the views that this view reads
+	for _, v := range p.Views() { // also those views that only this view reads, and that the policy does not list
 		r.fragments[v.Relation.Name] = r.viewFragment(v)
 	}
 	tables := p.Tables()

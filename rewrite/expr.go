@@ -130,7 +130,7 @@ func (w *walker) visitExpr(n *sqltext.Node) {
 		w.countNode("JsonIsPredicate")
 		w.visitExpr(kind.JsonIsPredicate.Expr)
 		w.visitJSONFormat(kind.JsonIsPredicate.Format)
-	case *sqltext.Node_SetToDefault: // assignedValue visits DEFAULT where it is allowed
+	case *sqltext.Node_SetToDefault: // visitAssignedValue visits DEFAULT where it is allowed
 		w.refuseAt(refusalOf("SetToDefault(elsewhere)"), kind.SetToDefault.Location)
 	default:
 		w.refuse(refusalOf(sqltext.NodeKind(n)))

@@ -18,7 +18,7 @@ var errPolicyExpression = errors.New("rewrite: a predicate or a pin of the polic
 type callee struct {
 	name              catalog.Name     // the qualified name to write in the call; zero: the call stays as it is
 	recordedName      string           // the name for the audit record
-	otherRecordedName string           // a further name for the audit record: another function that the name may mean
+	otherRecordedName string           // a second name for the audit record, if the call may mean another function as well
 	listed            *policy.Function // the policy's entry for the function; nil: the policy does not list it
 }
 
@@ -388,7 +388,7 @@ func orNull(f *sqltext.FuncCall) bool {
 	return len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval()
 }
 
-// constantString returns the value of a string constant, with or without a cast to text.
+// constantString returns the value of a string literal, with or without a cast to text.
 func constantString(n *sqltext.Node) (string, bool) {
 	if c := n.GetTypeCast(); c != nil {
 		if _, name, ok := qualifiedName(c.GetTypeName().GetNames()); !ok || name != "text" ||

@@ -144,7 +144,7 @@ func columnOfItem(c *sqltext.ColumnRef, item *fromItem, ownScope *scope) (name s
 	return fields[len(fields)-1].GetString_().GetSval(), true
 }
 
-// ownsColumn tells whether a column name certainly means a column of this item, and of no other item of the scope.
+// ownsColumn tells whether a column name certainly means a column of this item, and not of another item of the scope.
 func (s *scope) ownsColumn(item *fromItem, column string) bool {
 	return item.columns[column] && !slices.ContainsFunc(s.items,
 		func(i *fromItem) bool { return i != item && (i.columns == nil || i.columns[column]) })

@@ -26,9 +26,11 @@ type hardenedAnalysis struct {
 	reason      string
 
 	fromHasSubqueryColumn bool // an item of FROM has a column computed by a sub-select, or a virtual column
-	unresolvedColumn      bool // a condition names a column that is not known, and that may be such a column
-	fromOutputMayFail     bool // a subquery in FROM computes an output that may raise an error from its own columns
-	subqueryReadsOutput   bool // a sub-select or a LATERAL item may read such an output
+	// a condition names a column that is not known, and that may be computed by a sub-select or virtual
+	unresolvedColumn  bool
+	fromOutputMayFail bool // a subquery in FROM computes an output that may raise an error from its own columns
+	// a sub-select or a LATERAL item may read an output of a subquery in FROM that may raise an error
+	subqueryReadsOutput bool
 
 	paramUses   map[int32]*paramUse
 	castsParams bool // the statement casts parameters, and so declares their types
@@ -171,7 +173,7 @@ func (c *hardenedAnalysis) visitStatement(n *sqltext.Node) verdict.HardenedPlan 
 	case *sqltext.Node_DeclareCursorStmt:
 		c.visitStatement(s.DeclareCursorStmt.GetQuery())
 		return verdict.HardenedAtExecute
-	case *sqltext.Node_PrepareStmt: // PREPARE is analysed for the EXECUTE statements that run its query
+	case *sqltext.Node_PrepareStmt: // the reason found for PREPARE applies to each EXECUTE of its query
 		c.visitStatement(s.PrepareStmt.GetQuery())
 	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_VariableShowStmt,
 		*sqltext.Node_DeallocateStmt, *sqltext.Node_FetchStmt,

@@ -313,7 +313,7 @@ func (c *hardenedAnalysis) rawTypeOf(n *sqltext.Node, level *queryLevel) uint32 
 	return 0
 }
 
-// isScalar tells whether an expression is certainly no array.
+// isScalar tells whether an expression is certainly not an array.
 func (c *hardenedAnalysis) isScalar(n *sqltext.Node, level *queryLevel) bool {
 	all := func(list []*sqltext.Node) bool {
 		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return n.GetNode() != nil && !c.isScalar(n, level) })
@@ -364,7 +364,7 @@ func (c *hardenedAnalysis) isScalar(n *sqltext.Node, level *queryLevel) bool {
 	return false
 }
 
-// scalarFunctions are common functions whose results are no arrays. For other functions that is not certain.
+// scalarFunctions are common functions whose results are never arrays. Other functions may return arrays.
 var scalarFunctions = []string{"count", "sum", "avg", "date_trunc", "date_part", "extract", "to_char", "length",
 	"round",
 	"floor", "ceil", "abs", "concat", "concat_ws", "left", "right", "substring", "substr", "replace", "trim",

@@ -34,7 +34,7 @@ type leakChecker struct {
 	// for each parameter, the OIDs of the types of the operands beside it, from which PostgreSQL may infer the parameter's
 	// type; 0: the type is not known
 	paramNeighbours map[int32][]uint32
-	outputCount     int             // the number of expressions that outputExpr has allowed by their parts
+	outputCount     int             // the number of expressions that checkOutput has checked by their parts
 	orderedWindows  map[string]bool // the names of windows with ORDER BY
 	// a condition has an operator by which an index can find rows; operators of enums do not count
 	indexSearch bool

@@ -786,7 +786,7 @@ func (v *leakChecker) checkSubLink(s *sqltext.SubLink, context checkContext) val
 	return value{}
 }
 
-// returnsOneRow tells whether a SELECT returns exactly one row because it aggregates without groups.
+// returnsOneRow tells whether a SELECT always returns exactly one row, because it aggregates without GROUP BY.
 func returnsOneRow(s *sqltext.SelectStmt) bool {
 	if s.Op != sqltext.SETOP_NONE || len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.TargetList) != 1 ||
 		len(s.DistinctClause) > 0 {

@@ -152,7 +152,7 @@ type value struct {
 	isNull   bool
 	number   int32 // the value of an integer constant
 	param    int32 // the number of the parameter, if the value is one
-	// the expression is not on the leak-safe list, but outputExpr has allowed it by its parts: see leak_check_output.go
+	// the expression is not on the leak-safe list, but checkOutput has allowed it by its parts: see leak_check_output.go
 	notOnList bool
 	oid       uint32 // the OID of the type of a table's column
 }
@@ -203,7 +203,7 @@ func (v value) fits(wanted kind) bool {
 
 const (
 	maxShortText = 500 // the longest text, in bytes, that PostgreSQL may parse recursively
-	maxWildcards = 200 // the most wildcards in a pattern, which PostgreSQL matches recursively
+	maxWildcards = 200 // the largest number of wildcards in a pattern, which PostgreSQL matches recursively
 	maxDays      = 100_000
 )
 

@@ -30,7 +30,7 @@ var plainFunctionGroups = []string{groupAggregates, "text and binary", "numbers 
 const groupAggregates = "aggregates and windows"
 
 // notPlainFunctions are functions of plainFunctionGroups that have side effects, depend on more than their operands, or
-// return sets. They include aggregates whose last digits depend on the order of rows, which is another one under row
+// return sets. They include aggregates whose last digits depend on the order of rows, which differs from that under row
 // security.
 var notPlainFunctions = []string{
 	"corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope",
@@ -65,7 +65,8 @@ var (
 var outputTypes = []uint32{16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266,
 	1700, 2950, 3802}
 
-// leakCheckState is the part of the leak checker's state that is restored after a failed check of an expression.
+// leakCheckState is the part of the leak checker's state that the checker restores after an expression has failed its
+// check.
 type leakCheckState struct {
 	sumMayOverflow, leaky, indexSearch bool
 	typeCount, starCount               int

@@ -97,7 +97,7 @@ func (v *leakChecker) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*s
 	return nil, false
 }
 
-// isEmptyString tells whether an expression is the constant ”.
+// isEmptyString tells whether an expression is an empty string literal.
 func isEmptyString(n *sqltext.Node) bool {
 	s := n.GetAConst().GetSval()
 	return s != nil && s.GetSval() == ""

@@ -8,7 +8,7 @@ const (
 	mayInject             notInjectedReason = iota
 	onlyTable                               // ONLY t: a subquery cannot be marked ONLY
 	starTable                               // t *: a subquery cannot be followed by *
-	tableOIDColumn                          // a subquery has no system columns
+	tableOIDColumn                          // the statement names tableoid, which a subquery does not have
 	wholeRowReference                       // the row of a subquery has another row type
 	schemaQualifiedColumn                   // schema.table.column: a subquery has no schema
 	columnAliases
@@ -18,9 +18,9 @@ const (
 	// GROUP BY the primary key lets a SELECT name the other columns of a table, but not those of a subquery
 	groupByPrimaryKey
 	writeTargetTable   // the target of INSERT, UPDATE, DELETE or MERGE is a table
-	inWritingStatement // relations that a statement reads while it writes or locks rows
+	inWritingStatement // the statement that reads the relation writes or locks rows
 	unsignedText       // the predicate names signed views, which answer only signed texts, and this text cannot be signed
-	copyOfParent       // COPY reads a table without its inheritance children, and a query would read them
+	copyOfParent       // COPY of a table leaves out its inheritance children, but a query would read them
 	copyBinary         // COPY BINARY is not possible with a query
 	unknownCopyColumn  // COPY names a column that the table does not have, and PostgreSQL says so
 )

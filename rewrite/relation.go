@@ -27,7 +27,7 @@ type reference struct {
 	copyStmt   *sqltext.CopyStmt
 	start, end int32 // where the name begins and ends, in bytes
 	starEnd    int32 // the end of the * in "t *"; without a *, the same as end
-	tableToken int   // the token TABLE in "TABLE t", else -1
+	tableToken int   // the index of the token TABLE in "TABLE t", else -1
 	columnsEnd int32 // in COPY, the end of the column list
 
 	notInjectedBecause notInjectedReason

@@ -61,7 +61,7 @@ type Result struct {
 	paramKinds   map[int32]kind   // the kinds of type that the leak check assumes for parameters
 	paramCasts   map[int32]uint32 // the types, by OID, to which the text casts parameters
 	relationUses []*relationUse   // the mentions of relations, with how the text uses them
-	foreignCasts []foreignCast    // the casts of other roles that PostgreSQL might use for the text
+	foreignCasts []foreignCast    // casts that other roles have created, and that PostgreSQL might use for the text
 	checkValues  valueCheck       // checks the values of parameters; nil: all values are accepted
 
 	RepresentedUserParameter RepresentedUserParameter // the parameter whose value names the user for whom the session acts
@@ -102,7 +102,7 @@ type Rewriter struct {
 	listsOnly       bool
 	templates       []template        // the named statements of the policy
 	representedUser *RepresentedUser  // how a session says for which user it acts; nil: the session acts for nobody
-	claims          map[string]string // the settings from which the policy takes attributes
+	claims          map[string]string // the settings from which the policy takes attributes of the session
 	// tells whether a name is one of the session's own role; nil: there is no such name
 	isOwnRole func(name string) bool
 }
@@ -234,8 +234,9 @@ func (r *Rewriter) rewriteAs(text string, extended bool, forms allowedForms) (*R
 	if !signedPath && w.searchLeakCheck != nil { // on the signed path, useSignedViews has already qualified all types
 		w.searchLeakCheck.qualifyTypes()
 	}
-	// These forms must be the same on both paths, since the sizes of tables decide between the paths. They are left out
-	// with the forms named here, which read the conditions of the text again.
+	// These conditions must be the same on both paths, since the sizes of tables decide between the paths. A text with a
+	// group view, a nearest search, a search by key or OFFSET 0 gets none, because those forms read the text's conditions
+	// again.
 	if !grouped && !nearest && len(w.keySearches) == 0 && w.belowFence == nil {
 		w.addCheapConditions()
 		w.addTimeWindows()

@@ -119,7 +119,7 @@ func (l *queryEstimate) isGINSearch(item *tableEstimate, n *sqltext.Node) bool {
 	return len(l.items) == 1 && len(item.ref.relation.IndexedVectors) > 0 &&
 		slices.ContainsFunc(searchOperands(x), func(n *sqltext.Node) bool {
 			return n.GetFuncCall() != nil && !strings.HasSuffix(lastNamePart(n.GetFuncCall().Funcname), "to_tsquery")
-		}) // the leak check allows nothing else as the other operand
+		}) // the leak check allows only such functions as the other operand
 }
 
 // isGINColumn tells whether an operand is a column of a table that has a GIN index.

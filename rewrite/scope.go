@@ -119,7 +119,7 @@ func (s *scope) keepSameNames() {
 	}
 }
 
-// cteFrame holds the names of the WITH queries that a WITH clause has declared so far.
+// cteFrame holds the WITH queries that a WITH clause has declared so far.
 type cteFrame struct {
 	parent    *cteFrame
 	columnsOf map[string]map[string]bool // the columns of each WITH query, by name; nil: not known

@@ -83,7 +83,7 @@ func (w *walker) castTimeBound(column *sqltext.ColumnRef, n *sqltext.Node, first
 // nearTime is a time that is far from both ends of PostgreSQL's range. It is the current date, or a day or time written
 // as a constant, plus or minus days or an interval.
 type nearTime struct {
-	base  string // the base of the time: "current_date", "date" or "timestamp"
+	base  string // what the time begins with: "current_date", "date" or "timestamp"
 	shift string // what the expression adds or subtracts: "", "days" or "span" (an interval)
 }
 

@@ -16,7 +16,7 @@ import (
 // sub-select of the known columns, or the rewriter writes the known columns in place of *. The views of pgconsent
 // contain no waiting column. See docs/decisions/0088-new-columns-wait.md.
 
-// targetStar is a * in a target list.
+// targetStar is a * or x.* in a target list.
 type targetStar struct {
 	targets  *[]*sqltext.Node
 	column   *sqltext.ColumnRef

@@ -39,8 +39,9 @@ type walker struct {
 	keySearches      []keySearch  // the searches whose rows the text finds by key
 	searchLeakCheck  *leakChecker // the leak check of the conditions of keySearches
 	// the last parts of all column references, which are the names of the columns that the text may read
-	columnNames        map[string]bool
-	collations         map[string]bool // collations other than the database's own: see checkCollations
+	columnNames map[string]bool
+	// the collations of the text's values that are not the database's default: see checkCollations
+	collations         map[string]bool
 	explicitCollations map[string]bool // the collations that COLLATE names
 	runsUserCodeCached *bool           // the cached result of valuesRunUserCode
 	// the types of values in the text, and how often the text makes such values; some types of PostgreSQL are left out:
@@ -69,9 +70,9 @@ type walker struct {
 	// the checks of parameter values that the proxy makes when the client binds them
 	valueChecks      []valueCheck
 	statementCount   int  // the number of statements in the text
-	needsPlanStandIn bool // the text is an EXPLAIN of a statement that reads tables
+	needsPlanStandIn bool // the text is an EXPLAIN whose plan is not shown to agents: see explainStandIn
 
-	currentOfEnd int                 // the token after the last CURRENT OF that was visited
+	currentOfEnd int                 // the index of the token after the last CURRENT OF that the walker has visited
 	insertSource *sqltext.SelectStmt // the VALUES of the visited INSERT, in which DEFAULT is allowed
 	// the parser repeats the visited node in the tree, so that edits of it must change only the tree
 	repeated bool
