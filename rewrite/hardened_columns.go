@@ -11,8 +11,8 @@ import (
 type queryLevel struct {
 	parent           *queryLevel
 	items            []*levelItem
-	hasMergedColumns bool // USING or NATURAL may have merged columns that have one name
-	unknownColumns   bool // of some item, not all columns are known, even by name
+	hasMergedColumns bool // USING or NATURAL may have merged columns of the same name
+	unknownColumns   bool // some item has columns whose names are not known
 	unknownName      bool // the name of some item is not known
 }
 

@@ -12,8 +12,8 @@ import (
 const maxPatternParts = 10
 
 // checkJoinedPattern checks a pattern of LIKE that an expression joins from constants and parameters, such as '%' || $1
-// || '%' or lower($1). A pattern fails only if it ends in its escape character, and none of the constants does. So the
-// proxy checks the value of each parameter that may be at the end, because the parameters behind it may be empty.
+// || '%' or lower($1). A pattern fails only if it ends in its escape character, which no constant part contains. So the
+// proxy checks the values of the parameters.
 func (v *leakChecker) checkJoinedPattern(n *sqltext.Node, context checkContext) (value, bool) {
 	var params []int32
 	parts, ok := v.patternParts(n, nil)

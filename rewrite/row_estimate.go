@@ -188,7 +188,7 @@ func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEs
 
 // hashEntrySize returns the size in bytes that the planner assumes for one entry of a set in a hash table.
 func hashEntrySize(hashedSet predicate.HashedSet) float64 {
-	size := 24.0 // the header
+	size := 24.0 // the header of an entry
 	for _, name := range hashedSet.Columns {
 		switch c := hashedSet.Relation.Column(name); {
 		case c == nil:

@@ -134,7 +134,7 @@ func (w *walker) timeBoundOf(n *sqltext.Node) (b nearTime, ok bool) {
 	return b, isOfKind && timestampPattern.MatchString(text)
 }
 
-// castConstant returns the text of a string literal that is cast to the type of.
+// castConstant returns the text of a string literal with a cast to the type of pg_catalog that of names.
 func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	c := n.GetTypeCast()
 	if c.GetArg().GetAConst().GetSval() == nil || !w.isCatalogType(c.TypeName, of) {
