@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The walk in the files access*.go finds out what a statement reads. It follows columns through aliases, sub-selects,
-// WITH queries, views and joins to their tables, and notes how they are used. It runs over the client's own tree,
-// before any edit, and after the walker has checked every construct. Where it cannot tell which column a name means, it
-// takes all that it could mean. A kind of node that it does not know makes everything count as used in every way.
+// The files access*.go find out what a statement reads. The analysis follows columns through aliases, sub-selects, WITH
+// queries, views and joins to their tables, and notes how the statement uses them. It runs over the client's own tree,
+// before any edit, and after the walker has checked every construct. Where a name may mean several columns, all of them
+// count as used. A kind of node that the analysis does not know makes everything count as used in every way.
 
 // usage is a set of ways in which a statement uses the value of a column.
 type usage uint8
@@ -25,7 +25,7 @@ const (
 	usageSimilarity                   // a distance or a similarity is computed from the value
 )
 
-// relationUse is one mention of a relation.
+// relationUse is one mention of a table, view or catalog in the text.
 type relationUse struct {
 	name           catalog.Name
 	relation       *catalog.Relation // the relation; nil for a catalog that the snapshot does not describe
@@ -33,15 +33,16 @@ type relationUse struct {
 	throughObject  string // the view or the function through which the statement mentions it
 	declaredSource string // the source that the policy declares; "": the source follows from the columns
 
-	columnUsage     map[string]usage // how the statement uses each column
-	rowUsage        usage            // how the statement uses all columns, as parts of a row
-	unusedColumns   map[string]bool  // columns that a sub-select returns and nothing uses
-	unusedRow       bool             // a sub-select returns the whole row and nothing uses it
-	constantColumns map[string]bool  // columns that must equal a constant or a parameter, or the row is not read
-	joinedByKey     bool             // the statement compares a key column with a column of another table
-	isTarget        bool             // the statement writes the relation
-	isRead          bool             // the statement also reads columns of a table that it writes
-	writtenColumns  map[string]bool  // columns that the statement writes
+	columnUsage   map[string]usage // how the statement uses each column
+	rowUsage      usage            // how the statement uses all columns, as parts of a row
+	unusedColumns map[string]bool  // columns that a sub-select returns, but that nothing outside of it uses
+	unusedRow     bool             // a sub-select returns a whole row of the relation and nothing uses the row
+	// the columns that must equal a constant or a parameter in each row that the statement reads
+	constantColumns map[string]bool
+	joinedByKey     bool            // the statement compares a key column with a column of another table
+	isTarget        bool            // the statement writes the relation
+	isRead          bool            // isTarget is set, and the statement also reads columns of the relation
+	writtenColumns  map[string]bool // columns that the statement writes
 }
 
 // markUsed notes how the text uses a column.
@@ -55,7 +56,7 @@ func (r *relationUse) markUsed(column string, f usage) {
 	if r.relation == nil {
 		return
 	}
-	// an error of the expression of a virtual column shows the values from which it is computed
+	// if the expression of a virtual column fails, the error shows the values from which PostgreSQL computes the column
 	if c := r.relation.Column(column); c != nil && c.Virtual {
 		for _, from := range c.ComputedFrom {
 			r.columnUsage[from] |= f | usageOutput
@@ -66,12 +67,12 @@ func (r *relationUse) markUsed(column string, f usage) {
 // outputColumn is a column that an item of FROM or a query returns.
 type outputColumn struct {
 	name       string
-	hasOwnName bool // the statement names the column: by AS name, or as the name of a table's column
+	hasOwnName bool // the output has a name by AS, or the name of a table's column
 	usage      usage
 
 	relation *relationUse // the table that has the column; if column is "", the value is a whole row of the table
 	column   string
-	sources  []*outputColumn // for a column that passes on others: those columns
+	sources  []*outputColumn // the columns whose value this one passes on, if it does
 	expr     *sqltext.Node   // for a computed column: its expression, whose columns are marked already
 	scope    *usageScope
 }
@@ -86,10 +87,10 @@ type usageAnalysis struct {
 	ctes       *cteLevel // the WITH queries that the current expression can name
 	// the usage of columns in conditions: usageOutput in a sub-select whose result is output, else usageFilter
 	conditionUsage usage
-	viewName       string // the view through which the walk reaches tables at the moment; "": none
-	viewCount      int    // how many mentions of views were followed
-	starOutputs    int    // how many outputs stars have made
-	incomplete     bool   // the walk met something that it does not understand
+	viewName       string // the view into whose query the analysis has descended; "": none
+	viewCount      int    // how many mentions of views the analysis has descended into
+	starOutputs    int    // how many output columns the stars (* and x.*) stand for
+	incomplete     bool   // the analysis met something that it does not understand
 }
 
 // resultColumns are the columns that a query returns.
@@ -99,15 +100,16 @@ type resultColumns struct {
 	byName  map[string]*sameName
 }
 
-// sameName holds the outputs that have one name. A list of thousands of names may refer to thousands of columns, so
-// each name is marked only once.
+// sameName holds the output columns that have one name. Thousands of references may name thousands of columns of the
+// same name, so each name is marked as used only once.
 type sameName struct {
-	ownName  []*outputColumn // the outputs with a name by AS, or with the name of a column
+	ownName  []*outputColumn // the outputs whose name comes from AS or from a table's column
 	all      []*outputColumn
 	isMarked [2]bool // whether ownName, and whether all, are marked as used
 }
 
-// markNamedUsed marks the outputs of a name as used, and tells whether there are any.
+// markNamedUsed marks the outputs that have the given name as used, and tells whether there are any. With givenOnly,
+// only names by AS and names of columns count.
 func (r *usageAnalysis) markNamedUsed(q *resultColumns, name string, givenOnly bool) bool {
 	if q.byName == nil {
 		q.byName = make(map[string]*sameName, len(q.outputs))
@@ -161,7 +163,7 @@ type cteLevel struct {
 	queries map[string]*resultColumns
 }
 
-// markUsed marks the table columns from which an output comes as used.
+// markUsed marks the table columns from which an output column comes as used in the ways f.
 func (r *usageAnalysis) markUsed(o *outputColumn, f usage) {
 	if o == nil {
 		return
@@ -182,7 +184,7 @@ func (r *usageAnalysis) markUsed(o *outputColumn, f usage) {
 	}
 }
 
-// addSource notes a further output from which an output comes.
+// addSource notes that the output o also comes from the output inner.
 func (r *usageAnalysis) addSource(o, inner *outputColumn) {
 	o.sources = append(o.sources, inner)
 	if o.usage != 0 {
@@ -200,8 +202,9 @@ func (r *usageAnalysis) markAllUsed(q *resultColumns, f usage) {
 	r.markUsed(q.unknown, f)
 }
 
-// baseColumn follows an output to the table's column that it is. isDirect tells whether the table itself, and no query,
-// returns it. The result is nil if the output is no column of a table, or may be one of several.
+// baseColumn returns the column of a table that an output column passes on unchanged. isDirect tells whether the output
+// belongs to the table itself, and not to a sub-select. The result is nil if the output is no column of a table, or may
+// be one of several.
 func (o *outputColumn) baseColumn() (found *outputColumn, isDirect bool) {
 	found = o.followOrigin()
 	if found == nil || found.relation == nil {
@@ -210,11 +213,11 @@ func (o *outputColumn) baseColumn() (found *outputColumn, isDirect bool) {
 	return found, found == o
 }
 
-// followOrigin follows an output as long as it passes on exactly one other output. The result is nil if nothing is
-// known of the last one. It is nil, too, if the output comes from itself, as in WITH RECURSIVE x (n) AS (SELECT n FROM
-// x), which PostgreSQL refuses.
+// followOrigin follows an output as long as it passes on exactly one other output, and returns the last. The result is
+// nil if the last output is unknown, or if the output comes from itself. An example is WITH RECURSIVE x (n) AS (SELECT
+// n FROM x), which PostgreSQL refuses.
 func (o *outputColumn) followOrigin() *outputColumn {
-	mark, steps, next := o, 0, 1 // mark moves on after 1, 2, 4, … steps, so that a walk in a circle meets it
+	mark, steps, next := o, 0, 1 // mark is set again after 1, 2, 4, … steps, so that a walk in a circle reaches it
 	for o != nil && o.relation == nil && len(o.sources) == 1 && o.expr == nil {
 		if o = o.sources[0]; o == mark {
 			return nil
@@ -226,7 +229,7 @@ func (o *outputColumn) followOrigin() *outputColumn {
 	return o
 }
 
-// noteUnused notes that a sub-select returns a column and nothing uses it so far.
+// noteUnused notes that a sub-select returns the column o and that nothing has used it so far.
 func (o *outputColumn) noteUnused() {
 	if b, _ := o.baseColumn(); b != nil && b.relation != nil {
 		if b.column == "" {
@@ -237,8 +240,8 @@ func (o *outputColumn) noteUnused() {
 	}
 }
 
-// analyzeAccesses finds out what each statement of the text reads and writes, and what all of them together do. The
-// result has every relation that the walker has met.
+// analyzeAccesses finds out what each statement of the text reads and writes, and what all of them do together. Every
+// relation that the walker has met is in the result.
 func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy.Statement, all []policy.Access) {
 	analyses := make([]*usageAnalysis, 0, len(tree.Stmts))
 	visited := map[*sqltext.RangeVar]bool{}
@@ -255,7 +258,7 @@ func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy
 		}
 		analyses = append(analyses, r)
 	}
-	// A relation that only the walker has found, and not this walk, counts as read in every way by each statement.
+	// A relation that the walker has found and this analysis has not counts as read in every way, by each statement.
 	for _, ref := range w.references {
 		names := []catalog.Name{ref.name}
 		if ref.fragment != nil {
@@ -290,7 +293,7 @@ func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy
 	return statements, w.mergeAccesses(allUses)
 }
 
-// mergeAccesses merges the mentions that read a relation in one way into one access.
+// mergeAccesses merges the mentions that read the same relation in the same way into one access.
 func (w *walker) mergeAccesses(reads []*relationUse) []policy.Access {
 	type key struct {
 		relation    catalog.Name
@@ -382,7 +385,8 @@ func (r *relationUse) readsOneKey() bool {
 	return !slices.ContainsFunc(r.relation.PrimaryKey, func(c string) bool { return !r.constantColumns[c] })
 }
 
-// accessSource tells by which kind of columns a mention gets at its rows: embeddings, other columns, or metadata.
+// accessSource tells which kind of columns the statement uses of a mentioned relation: embeddings, other contents, or
+// metadata only.
 func (w *walker) accessSource(r *relationUse) string {
 	if r.relation == nil {
 		return policy.SourceStructured
@@ -400,7 +404,7 @@ func (w *walker) accessSource(r *relationUse) string {
 			source = policy.SourceStructured
 		}
 	}
-	for name, f := range r.columnUsage { // the name is no column of the table, but a system column or nothing
+	for name, f := range r.columnUsage { // columnUsage also has system columns, and names that are no columns
 		if r.relation.Column(name) == nil && f&usageSimilarity != 0 {
 			return policy.SourceVector
 		}

@@ -22,7 +22,7 @@ func (s *usageScope) itemsNamed(name string) []*rangeItem {
 	return nil
 }
 
-// qualifiedItems returns the items that schema.table can mean.
+// qualifiedItems returns the items of FROM that schema.table in a reference schema.table.column can mean.
 func (r *usageAnalysis) qualifiedItems(c *sqltext.ColumnRef, ownScope *usageScope) []*rangeItem {
 	name, _ := r.snap.ResolveRelation(c.Fields[0].GetString_().GetSval(), c.Fields[1].GetString_().GetSval())
 	for s := ownScope; s != nil && name.Name != ""; s = s.parent {
@@ -39,7 +39,7 @@ func (r *usageAnalysis) qualifiedItems(c *sqltext.ColumnRef, ownScope *usageScop
 	return nil
 }
 
-// resolveColumn returns all outputs that a reference can mean, in most cases one.
+// resolveColumn returns all output columns that a column reference can mean; in most cases there is only one.
 func (r *usageAnalysis) resolveColumn(c *sqltext.ColumnRef, ownScope *usageScope) []*outputColumn {
 	var items []*rangeItem
 	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
@@ -102,8 +102,8 @@ func (r *usageAnalysis) resolveUnqualified(name string, ownScope *usageScope) []
 	return out
 }
 
-// markEverything marks all columns in sight as used, if it is not known what a name means. If no item is in sight, the
-// walk has missed the item with that name, and counts as incomplete.
+// markEverything marks all columns of all visible FROM items as used, for a name whose meaning is not known. If there
+// are no such items, the analysis has missed something and counts as incomplete.
 func (r *usageAnalysis) markEverything(ownScope *usageScope, f usage) {
 	noneFound := true
 	defer func() { r.incomplete = r.incomplete || noneFound }()
@@ -122,7 +122,7 @@ func (r *usageAnalysis) visitExprs(list []*sqltext.Node, ownScope *usageScope, f
 	}
 }
 
-// visitExpr marks the columns of an expression as used.
+// visitExpr marks the columns of an expression as used in the ways f.
 func (r *usageAnalysis) visitExpr(n *sqltext.Node, ownScope *usageScope, f usage) {
 	if n == nil || n.Node == nil {
 		return
@@ -296,7 +296,7 @@ func (r *usageAnalysis) visitSubLink(s *sqltext.SubLink, ownScope *usageScope, f
 	}
 	r.visitExpr(s.Testexpr, ownScope, f)
 	outs := r.visitSubQuery(s.GetSubselect().GetSelectStmt(), ownScope, f, s.SubLinkType != sqltext.EXISTS_SUBLINK)
-	// x IN (SELECT key FROM t) joins the two as x = key does
+	// x IN (SELECT key FROM t) joins the tables of x and key as x = key does
 	if s.SubLinkType == sqltext.ANY_SUBLINK && len(s.OperName) == 0 && outs != nil && len(outs.outputs) == 1 &&
 		outs.unknown == nil {
 		if a := r.singleColumn(s.Testexpr, ownScope); a != nil {
@@ -305,7 +305,8 @@ func (r *usageAnalysis) visitSubLink(s *sqltext.SubLink, ownScope *usageScope, f
 	}
 }
 
-// visitSubQuery visits a query inside an expression, each query once, and marks the columns that it returns as used.
+// visitSubQuery visits a query inside an expression and marks the columns that it returns as used. A query that was
+// visited before is not visited again.
 func (r *usageAnalysis) visitSubQuery(s *sqltext.SelectStmt, ownScope *usageScope, f usage,
 	returned bool) *resultColumns {
 	q := r.subqueries[s]
@@ -342,7 +343,7 @@ func (r *usageAnalysis) visitCall(c *sqltext.FuncCall, ownScope *usageScope, f u
 	r.addFunctionReads(schema, name)
 }
 
-// addFunctionReads adds the relations that a function of the policy reads, as the policy declares.
+// addFunctionReads adds the relations that a called function reads according to the policy.
 func (r *usageAnalysis) addFunctionReads(schema, name string) {
 	if !r.pol.HasContracts() {
 		return
@@ -383,8 +384,8 @@ func (r *usageAnalysis) visitOperator(x *sqltext.A_Expr, ownScope *usageScope, f
 	r.visitExpr(x.Rexpr, ownScope, f)
 }
 
-// isSimilarityOperator tells whether an operator may compute a distance or a similarity. It may by its name, or because
-// among the schemas where it is looked up only unknown extensions have it.
+// isSimilarityOperator tells whether an operator may compute a distance or a similarity. Either its name says so, or
+// only extensions that pgconsent does not know have an operator of that name.
 func (r *usageAnalysis) isSimilarityOperator(parts []*sqltext.Node) bool {
 	schema, name, ok := qualifiedName(parts)
 	if !ok || len(parts) == 0 {
@@ -410,8 +411,8 @@ var similarityOperators = map[string]bool{
 var similarityExtensions = map[string]bool{"vector": true, "cube": true, "pg_trgm": true, "fuzzystrmatch": true,
 	"earthdistance": true}
 
-// isModulo tells whether % means division: one side is certain to be a number, and no text or vector is cast to a
-// number implicitly.
+// isModulo tells whether % means the remainder of a division. That is so if one side is certainly a number, because
+// PostgreSQL casts no text or vector to a number implicitly.
 func (r *usageAnalysis) isModulo(operator string, x *sqltext.A_Expr, ownScope *usageScope) bool {
 	if operator != "%" || x.Kind != sqltext.AEXPR_OP {
 		return false
@@ -432,8 +433,8 @@ func (r *usageAnalysis) isModulo(operator string, x *sqltext.A_Expr, ownScope *u
 	return false
 }
 
-// isSimilarityFunction tells whether a name can mean a function that computes similarity, or a type of such an
-// extension.
+// isSimilarityFunction tells whether a name can mean a function of an extension that computes similarities, or a type
+// of embeddings.
 func (r *usageAnalysis) isSimilarityFunction(schema, name string) bool {
 	for _, f := range r.snap.FunctionsNamed(schema, name) {
 		if similarityExtensions[f.Extension] {
@@ -448,7 +449,7 @@ func (r *usageAnalysis) isSimilarityFunction(schema, name string) bool {
 	return false
 }
 
-// isEmbeddingTypeName tells whether a cast names a type of embeddings.
+// isEmbeddingTypeName tells whether a type name in a cast can mean a type of embeddings.
 func (r *usageAnalysis) isEmbeddingTypeName(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok {

@@ -17,7 +17,7 @@ func (r *usageAnalysis) visitFrom(list []*sqltext.Node, ownScope *usageScope, ct
 	}
 }
 
-// visitItem visits one item of FROM. With LATERAL, the item sees the items that ownScope has so far.
+// visitItem visits one item of FROM. A LATERAL item can name the items that ownScope has so far.
 func (r *usageAnalysis) visitItem(n *sqltext.Node, ownScope *usageScope, ctes *cteLevel) []*rangeItem {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
@@ -25,7 +25,8 @@ func (r *usageAnalysis) visitItem(n *sqltext.Node, ownScope *usageScope, ctes *c
 	case *sqltext.Node_RangeSubselect:
 		s := kind.RangeSubselect
 		parent := ownScope.parent
-		if s.Lateral { // the sub-select sees the items so far: own has more items when its columns are followed later
+		// the sub-select can name the items so far; ownScope may get more items before the columns are followed
+		if s.Lateral {
 			parent = &usageScope{items: slices.Clone(ownScope.items), parent: ownScope.parent}
 		}
 		q := r.renameColumns(r.visitQuery(s.GetSubquery(), parent, ctes), s.GetAlias().GetColnames())
@@ -147,8 +148,8 @@ func (r *usageAnalysis) tableItem(rv *sqltext.RangeVar, ctes *cteLevel) *rangeIt
 	return item
 }
 
-// viewColumns returns the columns of a view, followed into the view's query. A view that it cannot follow counts as
-// read in every way.
+// viewColumns returns the columns of a view, after visiting the view's query. If that query cannot be followed, the
+// tables under the view count as read in every way.
 func (r *usageAnalysis) viewColumns(view *catalog.Relation) *resultColumns {
 	outer, outerWith, outerAsked := r.viewName, r.ctes, r.conditionUsage
 	defer func() { r.viewName, r.ctes, r.conditionUsage = outer, outerWith, outerAsked }()
@@ -172,7 +173,7 @@ func (r *usageAnalysis) viewColumns(view *catalog.Relation) *resultColumns {
 	return nil // nil means that the columns are not known; analyzeAccesses adds the tables that the view reads
 }
 
-// maxViews bounds how many mentions of views are followed in one statement.
+// maxViews bounds how many mentions of views the analysis follows in one statement.
 const maxViews = 200
 
 // visitJoin visits a join.
@@ -235,7 +236,7 @@ func (r *usageAnalysis) visitJoin(j *sqltext.JoinExpr, ownScope *usageScope, cte
 		}
 		return bothItems
 	}
-	// the columns of USING come first, each once
+	// in the result of the join, the columns of USING come first, each once
 	q := &resultColumns{}
 	merged := map[string]bool{}
 	for _, name := range shared {
@@ -353,11 +354,11 @@ func isKeyColumn(relation *catalog.Relation, column string) bool {
 	return false
 }
 
-// acceptsAny accepts every table of the scope.
+// acceptsAny is passed to visitWhere if the condition decides which rows of every table are read.
 func acceptsAny(*relationUse) bool { return true }
 
-// visitWhere visits a condition, and notes which columns must equal a constant for the row to be read. allowed tells
-// for which tables the condition decides which rows are read.
+// visitWhere visits a WHERE or ON condition, and notes which columns must equal a constant. allowed tells for which
+// tables the condition decides which rows are read.
 func (r *usageAnalysis) visitWhere(n *sqltext.Node, ownScope *usageScope, allowed func(*relationUse) bool) {
 	if n == nil || n.GetCurrentOfExpr() != nil {
 		return
@@ -412,7 +413,7 @@ func (r *usageAnalysis) noteEqualities(n *sqltext.Node, ownScope *usageScope, al
 	}
 }
 
-// hasUse tells whether a mention of a table is an item of this scope.
+// hasUse tells whether the scope has a FROM item for this mention of a table.
 func (s *usageScope) hasUse(use *relationUse) bool {
 	found := false
 	for _, item := range s.items {
@@ -429,7 +430,8 @@ func isConstant(n *sqltext.Node) bool {
 	return n.GetAConst() != nil || n.GetParamRef() != nil
 }
 
-// singleColumn returns the column that an expression means; nil if it may mean several, or none.
+// singleColumn returns the column that an expression is; nil if the expression is no column name, or may mean several
+// columns.
 func (r *usageAnalysis) singleColumn(n *sqltext.Node, ownScope *usageScope) *outputColumn {
 	c := n.GetColumnRef()
 	if c == nil || isStar(n) {

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// isPlainSelect tells whether a statement returns columns of tables unchanged, and chooses and joins rows by conditions
+// isPlainSelect tells whether a statement returns columns of tables unchanged, and filters and joins rows by conditions
 // without sub-selects. Then each row of the result holds one row of each table. limit is the number after LIMIT, or -1.
 func isPlainSelect(n *sqltext.Node) (limit int64, isPlain bool) {
 	switch {

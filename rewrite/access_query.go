@@ -116,7 +116,7 @@ func (r *usageAnalysis) visitSelect(s *sqltext.SelectStmt, parent *usageScope, c
 	return q
 }
 
-// withCTEs runs f while expressions can name these WITH queries.
+// withCTEs calls f with ctes as the WITH queries that expressions can name.
 func (r *usageAnalysis) withCTEs(_ *usageScope, ctes *cteLevel, f func()) {
 	outer := r.ctes
 	r.ctes = ctes
@@ -124,7 +124,8 @@ func (r *usageAnalysis) withCTEs(_ *usageScope, ctes *cteLevel, f func()) {
 	r.ctes = outer
 }
 
-// visitUnion visits a set operation. into has the columns of a recursive query, to which the operation adds.
+// visitUnion visits UNION, INTERSECT or EXCEPT. If into is set, it holds the columns of a recursive query, and the
+// operation's columns are added to them.
 func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, ctes *cteLevel,
 	into *resultColumns) *resultColumns {
 	left := r.visitSelect(s.Larg, parent, ctes)
@@ -151,7 +152,7 @@ func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, ct
 			r.addSource(out.outputs[i], o)
 			continue
 		}
-		// it is not known which column goes into which output
+		// it is not known which column of the right side goes into which output
 		if out.unknown == nil {
 			out.unknown = &outputColumn{}
 		}
@@ -169,7 +170,7 @@ func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, ct
 			r.addSource(column, right.unknown)
 		}
 	}
-	if left.unknown != nil { // a column of the left side may stand at any place
+	if left.unknown != nil { // a column of the left side may stand at any position
 		for _, column := range out.outputs {
 			r.addSource(column, left.unknown)
 		}
@@ -224,7 +225,7 @@ func (r *usageAnalysis) visitWith(c *sqltext.WithClause, parent *usageScope, out
 			r.visitExpr(cycle.CycleMarkValue, &usageScope{}, usageOutput)
 			r.visitExpr(cycle.CycleMarkDefault, &usageScope{}, usageOutput)
 		}
-		// SEARCH and CYCLE add columns that are made from the values of others
+		// the columns that SEARCH and CYCLE add are made from the values of the query's own columns
 		if cte.GetCycleClause() != nil || cte.GetSearchClause() != nil {
 			r.markAllUsed(q, usageOutput)
 			marks = append(marks, &outputColumn{sources: append([]*outputColumn{}, q.outputs...)})
@@ -236,7 +237,8 @@ func (r *usageAnalysis) visitWith(c *sqltext.WithClause, parent *usageScope, out
 			}
 			q = &resultColumns{outputs: q.outputs, unknown: marks[0]}
 		}
-		if entries[i] != nil { // outputs that name the query already get its columns now
+		// expressions that name the recursive query already hold entries[i], which gets the query's columns now
+		if entries[i] != nil {
 			entry := entries[i]
 			for j, o := range q.outputs {
 				if j < len(entry.outputs) {
@@ -284,7 +286,7 @@ func recursiveColumns(cte *sqltext.CommonTableExpr) *resultColumns {
 	return q
 }
 
-// renameColumns gives columns the names that an alias lists.
+// renameColumns gives the columns of q the names in an alias such as AS x (a, b).
 func (r *usageAnalysis) renameColumns(q *resultColumns, aliases []*sqltext.Node) *resultColumns {
 	if len(aliases) == 0 {
 		return q
@@ -309,11 +311,12 @@ func (r *usageAnalysis) renameColumns(q *resultColumns, aliases []*sqltext.Node)
 	return result
 }
 
-// maxStarOutputs bounds how many outputs stars make. Beyond the bound, columns are not told apart.
+// maxStarOutputs bounds how many output columns stars may make. Beyond the bound, all columns of a star count as one
+// unknown column.
 const maxStarOutputs = 100_000
 
-// visitTargets visits the target list of a SELECT or RETURNING. A column that the list passes on is marked as used only
-// when something uses the output.
+// visitTargets visits the target list of a SELECT or RETURNING. A column that the list returns unchanged is marked as
+// used only when something uses the output.
 func (r *usageAnalysis) visitTargets(list []*sqltext.Node, ownScope *usageScope, ctes *cteLevel) *resultColumns {
 	q := &resultColumns{}
 	r.withCTEs(ownScope, ctes, func() {
@@ -422,10 +425,11 @@ func (r *usageAnalysis) visitSortOrGroupItem(n *sqltext.Node, q *resultColumns, 
 	name := c.Fields[0].GetString_().GetSval()
 	matched := r.markNamedUsed(q, name, targets != nil)
 	switch {
-	case matched && (!group || !ownScope.hasColumn(name)): // GROUP BY looks for a column of FROM first
+	// GROUP BY takes a name for a column of FROM before it takes it for a result column
+	case matched && (!group || !ownScope.hasColumn(name)):
 	case ownScope.mayResolve(name):
 		r.visitExpr(n, ownScope, usageOutput)
-	default: // the name is one that PostgreSQL chooses for a result column, or names nothing
+	default: // the name is one that PostgreSQL itself gives to a result column, or names nothing
 		r.markAllUsed(q, usageOutput)
 	}
 }
@@ -492,7 +496,7 @@ func (r *usageAnalysis) visitInsert(s *sqltext.InsertStmt, ctes *cteLevel) *resu
 	return r.visitTargets(s.ReturningList, ownScope, ctes)
 }
 
-// visitTargetColumns visits the columns that an INSERT names. A column's subscript may be an expression.
+// visitTargetColumns notes the columns that an INSERT names, and visits the expressions in their subscripts.
 func (r *usageAnalysis) visitTargetColumns(t *rangeItem, list []*sqltext.Node) {
 	for _, n := range list {
 		t.usage.writtenColumns[n.GetResTarget().GetName()] = true

@@ -14,30 +14,30 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// aggregation is a SELECT that aggregates over a table in which some rows count in groups only.
+// aggregation is a SELECT that aggregates over a table with rows that agents see only as part of group results.
 type aggregation struct {
 	query *sqltext.SelectStmt
 	ref   *reference // the first mention of the table in the SELECT
-	item  *fromItem  // the table as an item, if it is the only item of the query's FROM; else nil
+	item  *fromItem  // the FROM item of that table, if the query's FROM has no other item; else nil
 }
 
-// noteSingleRowRead notes a read of a table in which some rows count in groups only. An alias that begins with visible_
-// says that the agent means the rows that show one by one, if there are any.
+// noteSingleRowRead notes that a statement reads a table with rows that agents see only in group results. With an alias
+// that begins with visible_, the agent asks for the rows that it may see one by one, if there are any.
 func (w *walker) noteSingleRowRead(ref *reference) {
 	if _, a := w.groupedTable(ref); a != nil && (a.NoSingleRows || !meansVisibleRows(ref)) {
 		w.singleRowReads = append(w.singleRowReads, ref)
 	}
 }
 
-// visibleAlias is how an alias begins that asks for the visible rows of such a table only.
+// visibleAlias begins the aliases by which an agent asks only for the rows of a table that it may see one by one.
 const visibleAlias = "visible_"
 
 func meansVisibleRows(ref *reference) bool {
 	return strings.HasPrefix(ref.rangeVar.GetAlias().GetAliasname(), visibleAlias)
 }
 
-// groupedTable returns the table whose rows a reference reads, if some of them count in groups only. The reference may
-// name the table itself, a part of it, or a view over it.
+// groupedTable returns the table that a reference reads, with its aggregate rule, if agents see some of its rows only
+// in group results. The reference may name the table itself, a partition or child of it, or a view over it.
 func (w *walker) groupedTable(ref *reference) (catalog.Name, *policy.Aggregate) {
 	switch {
 	case ref.fragment == nil:
@@ -55,9 +55,9 @@ func (w *walker) groupedTable(ref *reference) (catalog.Name, *policy.Aggregate) 
 	return catalog.Name{}, nil
 }
 
-// noteAggregation notes a SELECT that aggregates over a table in which some rows count in groups only. It may do so
-// directly or through sub-selects and WITH queries. singleRowReads are the reads of such tables in it. Without this, an
-// aggregate over the visible rows could be taken for an aggregate over the table.
+// noteAggregation notes a SELECT that aggregates over a table with rows that agents see only in group results. It may
+// read the table directly or through sub-selects and WITH queries; singleRowReads are these reads. Otherwise an agent
+// could take an aggregate over the visible rows for one over the whole table.
 func (w *walker) noteAggregation(s *sqltext.SelectStmt, ownScope *scope, singleRowReads []*reference) {
 	if len(singleRowReads) == 0 || !w.isGrouped(s) {
 		return
@@ -69,8 +69,8 @@ func (w *walker) noteAggregation(s *sqltext.SelectStmt, ownScope *scope, singleR
 	w.aggregations = append(w.aggregations, aggregation)
 }
 
-// isGrouped tells whether a SELECT has groups or aggregates. A SELECT whose aggregate it does not recognise reads the
-// visible rows.
+// isGrouped tells whether a SELECT has groups or aggregates. If it calls an aggregate that this function does not
+// recognize, it reads only the visible rows.
 func (w *walker) isGrouped(s *sqltext.SelectStmt) bool {
 	if len(s.GroupClause) > 0 || s.HavingClause != nil {
 		return true
@@ -114,7 +114,7 @@ func (w *walker) isAggregate(f *sqltext.FuncCall) bool {
 		catalogAggregates[name]
 }
 
-// catalogAggregates are the aggregate functions of pg_catalog.
+// catalogAggregates are the aggregate and ranking functions of pg_catalog.
 var catalogAggregates = setOf(`any_value array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp
 	cume_dist dense_rank every json_agg json_agg_strict json_object_agg json_object_agg_strict json_object_agg_unique
 	json_object_agg_unique_strict jsonb_agg jsonb_agg_strict jsonb_object_agg jsonb_object_agg_strict jsonb_object_agg_unique
@@ -137,8 +137,8 @@ func setOf(words string) map[string]bool {
 	return out
 }
 
-// useGroupView makes the text read the group view if the view can answer its aggregate, and refuses any other aggregate
-// over the table. The result is false if there is no aggregate, or it is refused.
+// useGroupView makes the text read the group view, if the view can answer the text's aggregate. Other aggregates over
+// the table are refused. The result is false if the text has no aggregate, or if the aggregate is refused.
 func (w *walker) useGroupView(tree *sqltext.ParseResult, signable bool) bool {
 	if w.refused != nil {
 		return false
@@ -185,7 +185,7 @@ func (w *walker) useGroupView(tree *sqltext.ParseResult, signable bool) bool {
 		return false
 	case !signable:
 		j.rejectAt(-1, `it has a backslash outside E'' strings`)
-	case w.valuesRunUserCode(): // functions of the owner would see a signed text
+	case w.valuesRunUserCode(): // functions of another role would run inside a signed text
 		j.rejectAt(j.ref.start, "functions of others compare or convert its values")
 	default:
 		j.checkQuery(s)
@@ -198,9 +198,9 @@ func (w *walker) useGroupView(tree *sqltext.ParseResult, signable bool) bool {
 	return w.refused == nil
 }
 
-// aggregateCheck checks an aggregate that the group view answers. The view holds cells only: the number of rows of each
-// cell, and the sums of its measures. So dimensions may stand anywhere, and other columns only inside certain
-// aggregates.
+// aggregateCheck checks that the group view can answer an aggregate. The view holds no rows of the table, only cells:
+// for each combination of dimensions, the number of rows and the sums of the measures. So the query may name dimensions
+// anywhere, and other columns only inside certain aggregates.
 type aggregateCheck struct {
 	*walker
 	ref    *reference
@@ -212,9 +212,9 @@ type aggregateCheck struct {
 	position        int32
 	fixedDimensions map[string]bool // the dimensions that the query groups by, or compares with a constant
 	hasGroupingSets bool            // the query has grouping sets
-	subjectsAt      int32           // where the query counts subjects
+	subjectsAt      int32           // the position at which the query counts subjects
 	countsSubjects  bool
-	utcCalls        []*sqltext.FuncCall // calls of date_trunc that need the time zone UTC
+	utcCalls        []*sqltext.FuncCall // calls of date_trunc to which the rewriter must add the time zone UTC
 }
 
 func (j *aggregateCheck) rejectAt(location int32, format string, args ...any) {
@@ -233,7 +233,7 @@ func (j *aggregateCheck) refusal() *sqlstate.Error {
 		"this aggregate over %q is not available to agents: %s", j.table.String(), j.reason).WithHint("%s", hint)
 }
 
-// groupsHint says in words which aggregates over a table are answered.
+// groupsHint says in words which aggregates over a table the group view can answer.
 func groupsHint(a *policy.Aggregate) string {
 	var dimensions, measures []string
 	for _, d := range a.Dimensions {
@@ -261,7 +261,7 @@ func groupsHint(a *policy.Aggregate) string {
 	return hint + "."
 }
 
-// refuseSingleRows refuses statements that read single rows of a table whose rows show in groups only.
+// refuseSingleRows refuses statements that read single rows of a table whose rows agents see only in group results.
 func (w *walker) refuseSingleRows() {
 	for _, ref := range w.singleRowReads {
 		table, a := w.groupedTable(ref)
@@ -375,14 +375,15 @@ func (j *aggregateCheck) checkGroupKey(n *sqltext.Node, targets []*sqltext.Node,
 	j.noteGroupedBy(n)
 }
 
-// noteGroupedBy notes that all rows of a group have one value of a dimension, if the expression is a dimension.
+// noteGroupedBy notes that a GROUP BY key is a dimension, so that all rows of a group have the same value of it.
 func (j *aggregateCheck) noteGroupedBy(n *sqltext.Node) {
 	if d := j.dimensionOf(n); d != nil {
 		j.fixedDimensions[d.Column] = true
 	}
 }
 
-// dimensionOf returns the dimension that an expression is, at its finest unit; nil if the expression is no dimension.
+// dimensionOf returns the dimension that an expression is, cut to its unit if the dimension has one; nil if the
+// expression is no dimension.
 func (j *aggregateCheck) dimensionOf(n *sqltext.Node) *policy.Dimension {
 	if f := n.GetFuncCall(); f != nil && len(f.Args) == 2 {
 		if _, name, _ := qualifiedName(f.Funcname); name != "date_trunc" {
@@ -534,14 +535,14 @@ func (j *aggregateCheck) checkCall(f *sqltext.FuncCall) {
 	}
 }
 
-// meansCatalogFunction tells whether a name without schema means PostgreSQL's own function. If extensions or owners
-// have functions of that name, too, the argument types decide. Here they are PostgreSQL's own types, and sum and avg
-// have functions for exactly the types of measures. The function is then written with its schema.
+// meansCatalogFunction tells whether a function name without schema means PostgreSQL's own function. If extensions or
+// owners have a function of that name, too, the argument types decide. The arguments here have PostgreSQL's own types,
+// and sum and avg exist for exactly the types of measures. The rewriter then writes the function with its schema.
 func (j *aggregateCheck) meansCatalogFunction(name string, f *sqltext.FuncCall) bool {
 	others := slices.DeleteFunc(slices.Clone(j.snap.FunctionsNamed("", name)),
 		func(other *catalog.Function) bool { return !takesArguments(other, f) })
 	if len(others) == 0 {
-		// the walk has written the schema of the name
+		// the walker has already written the schema before the name
 		return len(j.snap.FunctionsNamed("", name)) == 0 || j.snap.HasCatalogFunction(name)
 	}
 	ofMeasure := false
@@ -570,7 +571,7 @@ func (j *aggregateCheck) isOtherType(schema, name string) bool {
 		func(t *catalog.Type) bool { return t.Name.Schema != "pg_catalog" })
 }
 
-// castsToOtherTypes tells whether an expression makes a value of a type that is not PostgreSQL's own.
+// castsToOtherTypes tells whether an expression names a type that is not PostgreSQL's own.
 func (j *aggregateCheck) castsToOtherTypes(n *sqltext.Node) (found bool) {
 	sqltext.Walk(n, func(m proto.Message) bool {
 		if t, ok := m.(*sqltext.TypeName); ok {
@@ -582,7 +583,8 @@ func (j *aggregateCheck) castsToOtherTypes(n *sqltext.Node) (found bool) {
 	return found
 }
 
-// checkTruncate checks date_trunc('month', dimension). Cells are cut in UTC, so the call must be, too.
+// checkTruncate checks date_trunc('month', dimension). The view's cells are cut in UTC, so the call must cut in UTC,
+// too.
 func (j *aggregateCheck) checkTruncate(f *sqltext.FuncCall) bool {
 	if len(f.Args) != 2 {
 		return false
@@ -634,8 +636,8 @@ func (j *aggregateCheck) checkAggregate(name string, f *sqltext.FuncCall) {
 	}
 }
 
-// editAggregate makes the edits: the view in the place of the table, the condition that a group is large enough, and
-// the time zone UTC.
+// editAggregate makes the edits: it puts the group view in the place of the table, and adds the condition that a group
+// is large enough and the time zone UTC.
 func (j *aggregateCheck) editAggregate(s *sqltext.SelectStmt) {
 	source := j.source
 	i := source.TokenAt(j.ref.start)

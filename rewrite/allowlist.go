@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// The data files list the names of pg_catalog in each supported version, and the names of the extensions that agents
-// may use. For each name they say what an agent may do with it. A name that is not listed is refused. Tests compare the
-// files with live servers.
+// The data files list the names in pg_catalog of each supported PostgreSQL version, and the names in the extensions
+// that agents may use. For each name they say what an agent may do with it. A name that is not listed is refused. Tests
+// compare the files with live servers.
 var (
 	//go:embed functions.txt
 	functionsText string
@@ -37,7 +37,7 @@ type classifiedName struct {
 	why   string
 }
 
-// dataFile holds the names in a data file: by extension, or catalogKey, and then by name.
+// dataFile holds the names of a data file. The first key is an extension or catalogKey, the second key is the name.
 type dataFile map[string]map[string]classifiedName
 
 var (
@@ -70,8 +70,8 @@ func readDataFile(text string) dataFile {
 	return out
 }
 
-// catalogKey is the key of pg_catalog where a list has the names of extensions as keys. An object that belongs to
-// neither has the empty key, under which no list has anything.
+// catalogKey is the first key of a dataFile for the names of pg_catalog. An object that belongs neither to pg_catalog
+// nor to an extension has the key "", under which no dataFile lists a name.
 const catalogKey = "pg_catalog"
 
 // allows tells whether agents may use a name of an extension, or of pg_catalog.

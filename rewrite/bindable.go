@@ -8,13 +8,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// The proxy may send a Query with parameters in place of some literals, so that the server can keep its plan. The
-// client must not notice it. So only literals count that a condition compares with a table's column for equality. There
-// a parameter gets the same type and has the same value. In a GROUP BY, an output or a LIMIT the literal itself
+// The proxy may send a Query with parameters in place of some literals, so that PostgreSQL can cache its plan. The
+// client must not notice it. So a parameter replaces only a literal that a condition compares with a table's column for
+// equality, where the parameter has the same type and value. In a GROUP BY, an output or a LIMIT the literal itself
 // matters.
 //
-// The server plans such a statement for any value. A value that is in many rows may need another plan than most. So
-// strings count only where the column is unique by itself, besides uuids; numbers and uuids mostly identify something.
+// PostgreSQL plans such a statement for any value. A value that is in many rows may need another plan than most. So a
+// string is replaced only if the column is unique by itself or holds uuids. Integers and uuids are always replaced,
+// because they mostly identify one thing.
 
 var plainUUID = regexp.MustCompile(`^[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}$`)
 
@@ -24,11 +25,11 @@ func IsPlainUUID(s string) bool { return len(s) == 36 && plainUUID.MatchString(s
 // BindableLiteral is a literal of a text in whose place a parameter may stand.
 type BindableLiteral struct {
 	Number int  // the number of the literal, from 0, among those that [sqltext.TextShape] finds
-	IsUUID bool // other literals in its place are uuids as well: see [IsPlainUUID]
+	IsUUID bool // other literals in place of this one must be uuids as well: see [IsPlainUUID]
 }
 
-// bindableLiterals finds the literals of a SELECT in whose place parameters may stand. It looks at the conditions of the
-// outermost query only.
+// bindableLiterals finds the literals of a SELECT in whose place parameters may stand. It searches only the conditions
+// of the outermost query.
 func (w *walker) bindableLiterals(tree *sqltext.ParseResult) []BindableLiteral {
 	_, literals := sqltext.TextShape(w.source.Text)
 	if len(literals) == 0 || len(tree.Stmts) != 1 {
@@ -50,7 +51,7 @@ func (w *walker) bindableLiterals(tree *sqltext.ParseResult) []BindableLiteral {
 	return search.bindable
 }
 
-// bindableSearch looks for literals in the conditions of a query.
+// bindableSearch searches the conditions of a query for bindable literals.
 type bindableSearch struct {
 	*hardenedAnalysis
 	level    *queryLevel
@@ -89,7 +90,7 @@ func (b *bindableSearch) visit(n *sqltext.Node) {
 	}
 }
 
-// compare notes the literals with which a column is compared: all of them, or none.
+// compare notes the literals with which a condition compares a column: either all of them are bindable, or none.
 func (b *bindableSearch) compare(column *sqltext.ColumnRef, values ...*sqltext.Node) {
 	isNumber, isUUID, ok := b.kindOf(column)
 	if !ok {
@@ -115,8 +116,8 @@ func (b *bindableSearch) literalAt(c *sqltext.A_Const) int {
 	return slices.IndexFunc(b.literals, func(l sqltext.Literal) bool { return l.Start == int(c.Location) })
 }
 
-// kindOf tells with what a column can be compared by a parameter: with numbers, or with strings, which may have to be
-// uuids. The server finds the type of the parameter, which is then the column's: a number of nine digits is in its range.
+// kindOf tells which parameters can be compared with a column: numbers, or strings, which may have to be uuids.
+// PostgreSQL gives the parameter the column's type, and a number of nine digits is in the range of each such type.
 func (b *bindableSearch) kindOf(column *sqltext.ColumnRef) (isNumber, isUUID, ok bool) {
 	resolved := b.resolveColumn(column, b.level)
 	if !resolved.known || !resolved.ofTable || resolved.computed || resolved.outer {
@@ -133,7 +134,7 @@ func (b *bindableSearch) kindOf(column *sqltext.ColumnRef) (isNumber, isUUID, ok
 	return false, false, false
 }
 
-// isUnique tells whether no two rows of the tables that a name may mean have the same value in the column.
+// isUnique tells whether the column is unique in each table that its name may mean.
 func (b *bindableSearch) isUnique(column *sqltext.ColumnRef) bool {
 	name, unique := lastNamePart(column.Fields), false
 	for _, item := range b.level.items {

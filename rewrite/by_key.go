@@ -12,9 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// keyFunction takes the place of a table whose key the statement fixes: a function of pgconsent, called with the key.
-// The statement keeps its condition. So a mistake here could remove rows and never add one: the rows come from a call
-// with constants alone.
+// keyFunction is a function of pgconsent that the rewriter calls with a key instead of naming the table, if the
+// statement fixes the key. The statement keeps its own condition. So a mistake here could remove rows from the result
+// and never add one, because the call takes only constants.
 type keyFunction struct {
 	table    *policy.Table
 	function catalog.Name
@@ -57,13 +57,13 @@ type keyCandidate struct {
 	noAlias     bool // the table has no alias
 	rangeVar    *sqltext.RangeVar
 	keyFunction *keyFunction
-	relation    *catalog.Relation // nil: the columns of the item are not known here
+	relation    *catalog.Relation // nil: the columns of the item are not known, as for a sub-select
 	values      map[string][]string
 }
 
-// findKeys notes for which tables of a SELECT the conditions give constants for the key. The conditions are the WHERE
-// clause and the ON of a join that drops other rows. It runs before the tables are visited, since these tables have
-// more columns.
+// findKeys notes for which tables of a SELECT the conditions give constants for the key. It reads the WHERE clause, and
+// the ON of a join that drops rows which do not meet it. It runs before the tables are visited, since a table whose key
+// is fixed has more columns.
 func (w *walker) findKeys(s *sqltext.SelectStmt) {
 	if !w.hasKeyOnlyColumns || len(s.FromClause) == 0 || len(s.LockingClause) > 0 {
 		return
@@ -84,8 +84,8 @@ func (w *walker) findKeys(s *sqltext.SelectStmt) {
 	}
 }
 
-// callForKeys returns the call that fetches a candidate's rows, and the number of keys in it; 0 if the statement does
-// not fix the key.
+// callForKeys returns the call that fetches a candidate's rows, and the number of keys in the call. The number is 0 if
+// the statement does not fix the key.
 func (c *keyCandidate) callForKeys() (string, int) {
 	n := 1
 	for _, name := range c.keyFunction.table.Columns.ByKey.Key {
@@ -97,14 +97,14 @@ func (c *keyCandidate) callForKeys() (string, int) {
 	return c.keyFunction.callText(c.values), n
 }
 
-// keyFinder looks for conditions that fix keys in one SELECT.
+// keyFinder searches the conditions of one SELECT for those that fix keys.
 type keyFinder struct {
 	*walker
 	candidates []*keyCandidate
 }
 
-// candidatesOf returns the items of FROM that conditions beside n can name, and looks for keys in the conditions of
-// joins.
+// candidatesOf returns the items of FROM in n that later conditions can name, and searches the conditions of joins for
+// keys.
 func (f *keyFinder) candidatesOf(n *sqltext.Node) []*keyCandidate {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
@@ -116,7 +116,7 @@ func (f *keyFinder) candidatesOf(n *sqltext.Node) []*keyCandidate {
 		switch j.Jointype {
 		case sqltext.JOIN_INNER:
 			f.applyCondition(j.Quals, all, all)
-		// the join drops rows of the right side that do not meet its condition, and keeps those of the left side
+		// a LEFT JOIN drops rows of its right side that do not meet the condition, and keeps all rows of its left side
 		case sqltext.JOIN_LEFT:
 			f.applyCondition(j.Quals, all, right)
 		case sqltext.JOIN_RIGHT:
@@ -164,7 +164,7 @@ func (f *keyFinder) candidateOf(rv *sqltext.RangeVar) *keyCandidate {
 	return c
 }
 
-// applyCondition looks for keys in a condition. The condition can name the items in visible, and drops rows of the
+// applyCondition searches a condition for keys. The condition can name the items in visible, and drops rows of the
 // items in notJoined.
 func (f *keyFinder) applyCondition(condition *sqltext.Node, visible, notJoined []*keyCandidate) {
 	if len(f.candidates) == 0 {
@@ -239,7 +239,7 @@ func (f *keyFinder) itemOf(ref *sqltext.ColumnRef, visible []*keyCandidate) (*ke
 	return found[0], fields[len(fields)-1]
 }
 
-// arrayValues returns the values of = ANY (list), where the list is ARRAY[...] or a plain array literal.
+// arrayValues returns the values of = ANY (list), where the list is ARRAY[...] or an array literal in quotes.
 func (f *keyFinder) arrayValues(n *sqltext.Node, targetType string) []string {
 	if c := n.GetTypeCast(); c != nil {
 		if t := c.TypeName; len(t.GetArrayBounds()) != 1 || !f.castsTo(t, targetType) {
@@ -306,7 +306,7 @@ func isDigits(s string) bool {
 	return s != "" && strings.Trim(strings.TrimPrefix(s, "-"), "0123456789") == ""
 }
 
-// castsTo tells whether a cast is to the type itself: a cast to another type could change the constant.
+// castsTo tells whether a cast names the key's own type, because a cast to another type could change the constant.
 func (f *keyFinder) castsTo(t *sqltext.TypeName, targetType string) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || schema != "" && schema != "pg_catalog" || len(t.Typmods) > 0 || t.Setof || t.PctType {
@@ -320,15 +320,15 @@ func (f *keyFinder) castsTo(t *sqltext.TypeName, targetType string) bool {
 		targetType == "pg_catalog.text" && types[0].Name == catalog.Name{Schema: "pg_catalog", Name: "varchar"})
 }
 
-// readsKeyOnlyColumn tells whether a statement may read a column of a mention that exists by key only. Otherwise it
-// reads the table as a list, and uses no key.
+// readsKeyOnlyColumn tells whether a statement may read a column of the mentioned table that exists by key only. If
+// not, the statement reads the table like a list, and no key function is called.
 func (w *walker) readsKeyOnlyColumn(ref *reference) bool {
 	return ref.keyLookup != nil && (ref.allColumns ||
 		slices.ContainsFunc(ref.keyLookup.function.table.Columns.ByKey.Columns,
 			func(c policy.VisibleColumn) bool { return w.columnNames[c.Name] }))
 }
 
-// keyCounts returns by how many keys each statement fetches rows.
+// keyCounts returns, for each statement of the text, the number of keys by which it fetches rows.
 func (w *walker) keyCounts() []int {
 	if len(w.keyLookups) == 0 {
 		return nil
@@ -382,7 +382,7 @@ func (r *Rewriter) ListsOnly() *Rewriter {
 	return &changed
 }
 
-// keyOnlyRefusal is the refusal of a column that exists by key only.
+// keyOnlyRefusal returns the refusal of a column that exists by key only, for a statement that fixes no key.
 func (w *walker) keyOnlyRefusal(item string, ref *reference, column string) *sqlstate.Error {
 	byKey := ref.fragment.keyFunction.table.Columns.ByKey
 	name := `"` + column + `"`
@@ -404,7 +404,7 @@ func (w *walker) keyOnlyRefusal(item string, ref *reference, column string) *sql
 }
 
 // checkKeyOnlyColumn refuses a column that exists by key only, if the statement does not fix a key of the table. If the
-// name can mean something else, the server decides.
+// name can mean something else, PostgreSQL decides.
 func (w *walker) checkKeyOnlyColumn(item, column string, location int32) {
 	var found *reference
 	for s := w.scope; s != nil; s = s.parent {

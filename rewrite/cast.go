@@ -7,19 +7,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// foreignCast is a cast made by another role to a type that a statement names. PostgreSQL may run its function if the
-// statement has a value of the source type.
+// foreignCast is a cast that another role has created, to a type that the statement names. PostgreSQL may run the
+// cast's function if the statement has a value of the source type.
 type foreignCast struct {
-	source               uint32
-	targetContainsSource bool // the named type contains the source type, so that this mention of it is no second value
+	source uint32
+	// the named type contains the source type, so that naming it does not mean that the statement has such a value
+	targetContainsSource bool
 	refusal              *sqlstate.Error
 	at                   int32
 }
 
-// castRefusal returns the reason why nothing may be cast to a type, or nil. Which cast a statement uses depends on
-// types, which this package does not infer. So a cast of another role that runs a function closes its target type, and
-// all types that contain it. It closes them to statements that may have a value of its source type. Every statement may
-// have values of PostgreSQL's types and of extensions' types; for other types see checkCasts.
+// castRefusal returns the reason why nothing may be cast to a type, or nil. Which cast a statement uses depends on the
+// types of its expressions, which this package does not infer. So if another role has created a cast that runs a
+// function, its target type and all types that contain it are refused. The refusal applies to statements that may have
+// a value of the source type. Every statement may have values of PostgreSQL's types and of extensions' types; for other
+// types see checkCasts.
 func (w *walker) castRefusal(t *catalog.Type, location int32) *sqlstate.Error {
 	var casts []foreignCast
 	for _, part := range w.snap.CastTargets(t.OID) {
@@ -76,8 +78,8 @@ func (w *walker) checkCasts() {
 	}
 }
 
-// ParameterTypeRefusal returns the reason why a parameter must not have a type, or nil. The text may cast the parameter
-// to each type that it names.
+// ParameterTypeRefusal returns the reason why a parameter must not have the given type, or nil. The text may cast a
+// parameter of that type to each type that the text names.
 func (r *Result) ParameterTypeRefusal(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error {
 	if r.NeedsValueCheck && !slices.Contains(settingTypes, parameter) {
 		return notSettableError("").WithHint("Declare the parameters of set_config as text, or leave their types to the server.")

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// listenStmt visits LISTEN on a channel of the policy. Payloads on such a channel reach agents unchanged. The policy's
-// author vouches that they hold no row.
+// listenStmt visits LISTEN on a channel that the policy lists. Agents receive the payloads on such a channel unchanged,
+// so the policy's author must know that no payload contains data of a row.
 func (w *walker) listenStmt(s *sqltext.ListenStmt) verdict.Effect {
 	w.countNode("ListenStmt")
 	if !w.pol.HasChannel(s.Conditionname) {
@@ -16,7 +16,7 @@ func (w *walker) listenStmt(s *sqltext.ListenStmt) verdict.Effect {
 	return verdict.Effect{Kind: verdict.EffectListen, Name: s.Conditionname}
 }
 
-// notifyStmt visits NOTIFY.
+// notifyStmt visits NOTIFY, which only channels of the policy accept.
 func (w *walker) notifyStmt(s *sqltext.NotifyStmt) verdict.Effect {
 	w.countNode("NotifyStmt")
 	if !w.pol.HasChannel(s.Conditionname) {
@@ -25,8 +25,8 @@ func (w *walker) notifyStmt(s *sqltext.NotifyStmt) verdict.Effect {
 	return verdict.Effect{}
 }
 
-// isPlainNotify tells whether a call of pg_notify means the same as NOTIFY. It must stand in a SELECT without rows, and
-// its channel must be a literal, or a parameter that is checked when it is bound.
+// isPlainNotify tells whether a call of pg_notify means the same as NOTIFY. The call must stand in a SELECT without
+// FROM, and its channel must be a literal, or a parameter that the proxy checks when the client binds it.
 func (w *walker) isPlainNotify(f *sqltext.FuncCall) bool {
 	if len(f.Args) != 2 || f.AggFilter != nil || f.Over != nil || f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 ||
 		f.FuncVariadic || w.scope == nil || w.scope.query == nil || w.scope.parent != nil || len(w.scope.items) > 0 {

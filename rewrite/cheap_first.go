@@ -9,14 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// In a hardened plan all operators cost nothing, so that policies come first. PostgreSQL then computes the conditions
-// of a WHERE in the order in which it has noted them, and notes equalities last (equivclass.c). So `productid = 5 AND
-// price / amount > 29` would divide for the rows of all products, and fail where it does not fail otherwise. The
-// rewriter repeats the cheap conditions in front, in a form that PostgreSQL leaves at its place:
+// In a hardened plan all operators cost nothing, so that row policies come first. PostgreSQL then computes the
+// conditions of a WHERE in their order in the text, but equalities last (equivclass.c). So `productid = 5 AND price /
+// amount > 29` would divide for the rows of all products, and fail where an ordinary plan does not. The rewriter
+// repeats the cheap conditions in front, in a form that PostgreSQL does not move:
 //
-// 	COALESCE(productid = 5, false) AND productid = 5 AND price / amount > 29
+//	COALESCE(productid = 5, false) AND productid = 5 AND price / amount > 29
 
-// cheapConditions are conditions of one WHERE clause that are repeated at its beginning.
+// cheapConditions are conditions of one WHERE clause that the rewriter repeats at the beginning of the clause.
 type cheapConditions struct {
 	at    int32 // the byte where the WHERE's first condition begins
 	sql   string
@@ -25,7 +25,7 @@ type cheapConditions struct {
 }
 
 // noteCheapConditions notes the cheap conditions of a WHERE clause that also has conditions which may fail for a row.
-// It makes one repetition for each item of FROM, because PostgreSQL would evaluate a condition on two items later.
+// Each item of FROM gets a repetition of its own, because PostgreSQL would evaluate a condition on two items later.
 func (w *walker) noteCheapConditions(where *sqltext.Node) {
 	all := where.GetBoolExpr()
 	if all.GetBoolop() != sqltext.AND_EXPR || len(all.GetArgs()) < 2 || w.refused != nil || w.repeated || w.scope == nil {
@@ -88,7 +88,7 @@ func (w *walker) addCheapConditions() {
 }
 
 // cheapConditionOf returns the table whose column a condition compares with constants or parameters, by operators and
-// types of PostgreSQL; nil for any other condition.
+// types of PostgreSQL. The result is nil for any other condition.
 func (w *walker) cheapConditionOf(n *sqltext.Node) *fromItem {
 	column := n.GetNullTest().GetArg().GetColumnRef()
 	if x := n.GetAExpr(); x != nil {

@@ -10,22 +10,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// PostgREST tells each transaction what it knows of the request, in settings that functions of the application may
-// read. An agent gets them under names of its own. It reads back what it has set, and no rule, function or trigger of
-// the owner sees them. See docs/decisions/0114.
+// PostgREST sets some settings in each transaction, which describe the request and which functions of the application
+// may read. If an agent sets one of them, the rewriter sets another name instead. The agent reads back what it has set,
+// and no rule, function or trigger of the owner sees it. See docs/decisions/0114.
 
-// clientSettings are the settings that each agent has under a name of its own.
+// clientSettings are the settings that the rewriter replaces by settings of another name, which only the agent itself
+// reads.
 var clientSettings = []string{"request.jwt.claims", "request.method", "request.path", "request.headers",
 	"request.cookies"}
 
 const (
-	clientPrefix   = "pgconsent.client." // begins the names under which agents have them
+	clientPrefix   = "pgconsent.client." // begins the names of the settings that the rewriter sets instead
 	roleSetting    = "role"
 	noRole         = "none"
-	maxClientValue = 64 << 10 // bytes
+	maxClientValue = 64 << 10 // the largest value of such a setting, in bytes
 )
 
-// clientSetting returns the name under which an agent has a setting that only clients read.
+// clientSetting returns the name that the rewriter writes instead of the name of a setting that only clients read.
 func (w *walker) clientSetting(name string) (agentSetting string, ok bool) {
 	name = strings.ToLower(name)
 	if _, mapped := w.claims[name]; mapped || w.isRepresentedUserSetting(name) || !slices.Contains(clientSettings, name) {
@@ -42,7 +43,7 @@ func checkClientSetting(name, value string) *sqlstate.Error {
 	return nil
 }
 
-// checkRole checks the name of a role that a session is to have.
+// checkRole checks the name in SET ROLE: only none and the session's own role are accepted.
 func checkRole(name string, isOwnRole func(name string) bool) *sqlstate.Error {
 	if name == noRole || isOwnRole != nil && isOwnRole(name) {
 		return nil
@@ -53,16 +54,16 @@ func checkRole(name string, isOwnRole func(name string) bool) *sqlstate.Error {
 			"which changes nothing.")
 }
 
-// WithOwnRole returns a rewriter for a session of an agent whose own role has the names for which isOwnRole is true. It
-// is asked only about a name that stands in the text: what comes of the text is for sessions of that agent.
+// WithOwnRole returns a rewriter for the sessions of one agent. isOwnRole tells whether a name is a name of the agent's
+// own role, and is called only with names that stand in the text.
 func (r *Rewriter) WithOwnRole(isOwnRole func(name string) bool) *Rewriter {
 	changed := *r
 	changed.isOwnRole = isOwnRole
 	return &changed
 }
 
-// clientSetConfig takes a call of set_config for a setting that only clients read, or for the session's own role. The
-// call sets another setting, which nobody else reads. It is false where the call is none of these.
+// clientSetConfig rewrites a call of set_config for a setting that only clients read, or for the session's own role.
+// The call then sets another setting, which nobody else reads. ok is false for other settings.
 func (w *walker) clientSetConfig(f *sqltext.FuncCall, name string, value settingArgument) (ok bool,
 	refusal *sqlstate.Error) {
 	own, isClient := w.clientSetting(name)
@@ -98,8 +99,8 @@ func (w *walker) clientSetConfig(f *sqltext.FuncCall, name string, value setting
 	return true, nil
 }
 
-// replaceConstant puts another text in the place of a string constant. It is false where the constant is not written as
-// its value, with or without a cast. The name could then not be found in the text.
+// replaceConstant replaces a string constant in the text by another. The result is false if the constant's token is not
+// its plain value in quotes, with or without a cast, because the name cannot be found in the text then.
 func (w *walker) replaceConstant(n *sqltext.Node, value, text string) bool {
 	if cast := n.GetTypeCast(); cast != nil {
 		n = cast.Arg
@@ -118,7 +119,7 @@ func (w *walker) replaceConstant(n *sqltext.Node, value, text string) bool {
 	return true
 }
 
-// clientSet replaces SET and RESET of a setting that only clients read.
+// clientSet rewrites SET and RESET of a setting that only clients read.
 func (w *walker) clientSet(v *sqltext.VariableSetStmt, own string, raw *sqltext.RawStmt) verdict.Effect {
 	effect := verdict.Effect{Kind: verdict.EffectSet, Name: own}
 	first, last := w.firstToken(raw), w.lastToken(raw)

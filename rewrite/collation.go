@@ -9,10 +9,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// PostgreSQL cannot compare two values of different collations, and fails only when it evaluates the comparison for a
-// row. It counts comparisons of texts as leak-proof, so it may evaluate them for hidden rows. `CASE WHEN title = 'x'
-// THEN a > b END` would fail if a hidden row had that title. Collations come from columns, also from the columns of
-// sub-selects, from domains and from the attributes of composite types.
+// PostgreSQL cannot compare two values of different collations, and reports that only when it evaluates the comparison
+// for a row. PostgreSQL regards comparisons of texts as leak-proof, so it may evaluate them for hidden rows. `CASE WHEN
+// title = 'x' THEN a > b END` would fail if a hidden row had that title. Collations come from columns, also from the
+// columns of sub-selects, from domains and from the attributes of composite types.
 //
 // So a statement that reads protected tables may use one collation besides the default of the database. It may use
 // several if no expression combines values of two of them. If the statement searches by prefix, all its collations must
@@ -41,8 +41,8 @@ func collationName(c *sqltext.CollateClause) (string, bool) {
 	return name, ok
 }
 
-// noteValueType notes a type of which the statement may have values, with its collations. Those are the collations of a
-// domain and of the attributes of a composite type.
+// noteValueType notes a type of which the statement may have values. The collations of the type are noted, too: those
+// of a domain, and those of a composite type's attributes.
 func (w *walker) noteValueType(t uint32) {
 	w.valueTypes[t]++
 	for _, name := range w.snap.Collations(t) {
@@ -50,7 +50,7 @@ func (w *walker) noteValueType(t uint32) {
 	}
 }
 
-// noteRowType notes the row type of a relation, as noteValueType does for a type.
+// noteRowType notes the types and collations of a relation's columns, as noteValueType does for one type.
 func (w *walker) noteRowType(n catalog.Name) {
 	r, found := w.snap.Relation(n)
 	if !found {
@@ -111,8 +111,8 @@ func (w *walker) hasPrefixSearch() bool {
 	return w.hasPrefixOperator || w.functions["pg_catalog.starts_with"]
 }
 
-// columnCollations returns the collations of the columns that the statement reads and of its other values. protected:
-// the statement reads a table that may hide rows.
+// columnCollations returns the collations of the columns that the statement reads and of its other values. protected
+// tells whether the statement reads a table that may hide rows.
 func (w *walker) columnCollations() (all map[string]bool, protected bool) {
 	all = maps.Clone(w.collations)
 	maps.Copy(all, w.explicitCollations)

@@ -11,40 +11,40 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// collationAnalysis tells whether a text may compare values of different collations, if it has several. Values of two
-// collations meet in an operator, in the arguments of a function, or in a list. They also meet as the operand and the
-// rows of a sub-select. Where the grammar says that a value is a boolean (a condition in AND, OR, NOT, WHEN, FILTER or
-// WHERE), its collation ends. Then its neighbours belong to other groups.
+// collationAnalysis finds out whether a text that has several collations may compare values of different ones. Values
+// of two collations can be compared if they are operands of one operator, arguments of one function, or elements of one
+// list. The operand and the rows of a sub-select can be compared, too. A condition (in AND, OR, NOT, WHEN, FILTER or
+// WHERE) is a boolean and has no collation, so its operands are a group of their own.
 //
 // Columns count by their names alone, whichever table they belong to. So a name may bring more collations than the
 // column that it means, and never fewer. Expressions that are not known to be separate are in one group.
 type collationAnalysis struct {
 	groups           []*exprGroup
 	columnCollations map[string]map[string]bool // the collations of the columns, by the names of the columns
-	rowNames         map[string]bool            // names that may mean a whole row, and so any column
-	foreignFunctions map[string]bool            // names of functions that are not, or not only, PostgreSQL's
+	rowNames         map[string]bool            // names that may mean a whole row, and so the values of any columns
+	foreignFunctions map[string]bool            // names of functions that do not belong to PostgreSQL alone
 	depth            int                        // how deep queries are nested
 	unknown          bool                       // the text has something that the analysis does not understand
 }
 
 // exprGroup is a group of expressions whose values PostgreSQL may compare with each other.
 type exprGroup struct {
-	columns  map[string]bool // the names of the columns whose collations it may have
+	columns  map[string]bool // the names of the columns whose collations the group may have
 	explicit map[string]bool // the collations that COLLATE clauses give to the group's expressions
-	// the group's expressions are turned into JSON or counted, so that whole rows in them are not compared
+	// the group's expressions become JSON or are counted, so that PostgreSQL does not compare whole rows in them
 	inJSON      bool
-	anyColumn   bool   // the expression may hold any column
+	anyColumn   bool   // the group may contain the value of any column
 	outputName  string // the output column that has the value of the group's expression
-	unknownName bool   // the value is a column whose name is not known
-	// the group is a single column or row, which is compared with values of the same column only
+	unknownName bool   // the group's expression is a column whose name is not known
+	// the group is a single column or row, which PostgreSQL compares only with values of the same column
 	singleColumn bool
 }
 
-// maxPasses bounds how often the columns of sub-selects are followed to their sources.
+// maxPasses bounds how often hasMixedGroup repeats, to follow the columns of sub-selects to their sources.
 const maxPasses = 20
 
-// mixesCollations tells whether values of different collations may meet in a text. base are the collations of values
-// that do not come from columns; they count in every group.
+// mixesCollations tells whether a text may compare values of different collations. base are the collations of values
+// that do not come from columns; every group may have them.
 func (w *walker) mixesCollations(tree *sqltext.ParseResult, base map[string]bool) bool {
 	m := &collationAnalysis{columnCollations: map[string]map[string]bool{}, rowNames: map[string]bool{},
 		foreignFunctions: map[string]bool{}}
@@ -135,8 +135,8 @@ func (m *collationAnalysis) visitEach(nodes ...*sqltext.Node) {
 	}
 }
 
-// visit adds the columns of a node to a group; with a nil group, to a new one. It knows the nodes whose parts belong to
-// separate groups. For all other nodes, the parts join one group.
+// visit adds the columns of a node to the group g; if g is nil, to a new group. visit knows the kinds of nodes whose
+// parts belong to separate groups. The parts of all other nodes join one group.
 func (m *collationAnalysis) visit(n *sqltext.Node, g *exprGroup) {
 	content := sqltext.NodeContent(n)
 	if content == nil || m.unknown {
@@ -278,8 +278,8 @@ func (m *collationAnalysis) visitChild(message proto.Message, g *exprGroup) {
 	m.visitMessage(message, g)
 }
 
-// visitSelect visits a query, and returns its columns. If the query is a value in an expression, its columns join the
-// expression's group.
+// visitSelect visits a query, and returns its columns. If the query is a value in an expression (g is not nil), its
+// columns join the group g.
 func (m *collationAnalysis) visitSelect(s *sqltext.SelectStmt, g *exprGroup) []*exprGroup {
 	if s == nil {
 		m.unknown = true
@@ -294,8 +294,8 @@ func (m *collationAnalysis) visitSelect(s *sqltext.SelectStmt, g *exprGroup) []*
 	return columns
 }
 
-// visitQuery visits a query, or one of the queries that a set operation combines, and returns a group for each of its
-// columns. The group of a star may hold any column.
+// visitQuery visits a query, or one side of a set operation, and returns a group for each of its columns. The group of
+// a star may hold any column.
 func (m *collationAnalysis) visitQuery(s *sqltext.SelectStmt, inJSON bool) []*exprGroup {
 	m.unknown = m.unknown || s.IntoClause != nil
 	for _, cte := range s.GetWithClause().GetCtes() {
@@ -355,8 +355,8 @@ func (m *collationAnalysis) visitValues(rows []*sqltext.Node) []*exprGroup {
 	return columns
 }
 
-// combineColumns joins the columns of two queries pairwise, and keeps the names of the first query. If one query has a
-// star, all columns join one group.
+// combineColumns merges the columns of two queries pairwise, under the names of the first query. If one query has a
+// star, all columns form one group.
 func (m *collationAnalysis) combineColumns(left, right []*exprGroup) []*exprGroup {
 	if len(left) != len(right) ||
 		slices.ContainsFunc(slices.Concat(left, right), func(g *exprGroup) bool { return g.anyColumn }) {
@@ -369,7 +369,7 @@ func (m *collationAnalysis) combineColumns(left, right []*exprGroup) []*exprGrou
 	return left
 }
 
-// merge adds the columns and collations of another group.
+// merge adds the columns and collations of another group to g.
 func (g *exprGroup) merge(other *exprGroup) {
 	if g == nil {
 		return
@@ -417,7 +417,8 @@ func (m *collationAnalysis) visitWindow(d *sqltext.WindowDef) {
 	m.visitEach(d.GetStartOffset(), d.GetEndOffset())
 }
 
-// addColumn adds the column with a name to a group.
+// addColumn adds a column name to a group. A name that may mean a row adds any column, unless the group's values become
+// JSON.
 func (m *collationAnalysis) addColumn(name string, g *exprGroup) {
 	g.columns[name] = true
 	g.anyColumn = g.anyColumn || m.rowNames[name] && !g.inJSON

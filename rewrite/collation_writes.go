@@ -2,13 +2,13 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// Values that a statement writes are not compared with each other. Each goes into a column of its own, and takes that
-// column's collation. Comparisons with the target columns (keys, checks, policies) are not part of the text. Conditions
-// and values are expressions like those of queries.
+// The values that a statement writes are not compared with each other, because each goes into a column and takes that
+// column's collation. The comparisons that keys, checks and policies make with these columns are not part of the text.
+// Conditions and values are expressions like those of queries.
 
 func (m *collationAnalysis) insertStmt(n *sqltext.InsertStmt) {
 	m.visitWith(n.WithClause)
-	if n.SelectStmt != nil { // the statement inside cannot name the target's columns
+	if n.SelectStmt != nil { // the SELECT or VALUES of an INSERT cannot name the target's columns
 		m.visitSelect(n.SelectStmt.GetSelectStmt(), nil)
 	}
 	m.depth++
@@ -69,8 +69,8 @@ func (m *collationAnalysis) visitWith(c *sqltext.WithClause) {
 	m.visitEach(c.GetCtes()...)
 }
 
-// visitSetTargets visits SET, or the columns of an INSERT. If several columns are set to one sub-select or row, the
-// tree holds it with each of them.
+// visitSetTargets visits the SET of an UPDATE, or the columns of an INSERT. If one sub-select or row sets several
+// columns, the tree repeats it under each of them.
 func (m *collationAnalysis) visitSetTargets(targets []*sqltext.Node) {
 	for _, n := range targets {
 		t := n.GetResTarget()

@@ -2,8 +2,8 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// How strongly PostgreSQL names a result column: a weak name gives way to the name that a cast or a CASE around it
-// would give.
+// These constants say how strongly PostgreSQL names a result column. A cast or a CASE around an expression may replace
+// a weak name, but not a strong one.
 const (
 	nameNone = iota
 	nameWeak
@@ -76,7 +76,8 @@ func columnNameOf(n *sqltext.Node) (name string, survives int) {
 	return "", nameStrong // the text does not show the name
 }
 
-// columnNameOfSubLink returns the name of a sub-select's value: the name of its one column.
+// columnNameOfSubLink returns the name that PostgreSQL gives to the value of a sub-select: for a scalar sub-select, the
+// name of its only column.
 func columnNameOfSubLink(s *sqltext.SubLink) (name string, survives int) {
 	switch s.SubLinkType {
 	case sqltext.EXISTS_SUBLINK:

@@ -55,7 +55,7 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 	}
 	i := w.source.TokenAt(ref.start)
 	if w.source.KindAt(i-1) == sqltext.Binary {
-		ref.doNotInject(copyBinary) // COPY BINARY has no form with a query
+		ref.doNotInject(copyBinary) // COPY BINARY is not possible with a query
 	}
 	if len(c.Attlist) == 0 {
 		ref.allColumns = true
@@ -71,12 +71,12 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 		name := n.GetString_().GetSval()
 		w.noteColumn(name, ref.start)
 		if ref.relation.Column(name) == nil {
-			ref.doNotInject(unknownCopyColumn) // the server reports that the column does not exist
+			ref.doNotInject(unknownCopyColumn) // PostgreSQL reports that the column does not exist
 		}
 	}
 }
 
-// injectCopy turns COPY t (columns) into COPY (SELECT columns FROM ...).
+// injectCopy replaces COPY t (columns) by COPY (SELECT columns FROM ...), so that the table can have its predicate.
 func (w *walker) injectCopy(ref *reference) {
 	c := ref.copyStmt
 	var columns []string
@@ -100,8 +100,8 @@ func (w *walker) injectCopy(ref *reference) {
 	})
 }
 
-// listedColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, which includes
-// generated columns; COPY of a table leaves them out.
+// listedColumns replaces COPY t by COPY t (columns). Under row security PostgreSQL copies SELECT *, which includes
+// generated columns; without row security COPY leaves them out.
 func (w *walker) listedColumns(ref *reference) {
 	rv, c, name := ref.rangeVar, ref.copyStmt, ref.name
 	var columns []string
@@ -115,7 +115,7 @@ func (w *walker) listedColumns(ref *reference) {
 	})
 }
 
-// copiedColumns returns the columns that COPY copies if it names none.
+// copiedColumns returns the columns that PostgreSQL copies if a COPY has no column list.
 func copiedColumns(r *catalog.Relation) []string {
 	var out []string
 	for _, column := range r.Columns {
@@ -128,7 +128,7 @@ func copiedColumns(r *catalog.Relation) []string {
 
 func hasGenerated(r *catalog.Relation) bool { return len(copiedColumns(r)) < len(r.Columns) }
 
-// checkCopyOptions checks the options of COPY against a list of names and values.
+// checkCopyOptions refuses a COPY with an option or a value that is not on the list of allowed ones.
 func (w *walker) checkCopyOptions(options []*sqltext.Node, isCopyFrom bool) {
 	for _, n := range options {
 		d := n.GetDefElem()
@@ -150,7 +150,7 @@ func (w *walker) checkCopyOptions(options []*sqltext.Node, isCopyFrom bool) {
 }
 
 // copyEncodings are the encodings besides UTF8 from and to which PostgreSQL converts the rows of a COPY. SQL_ASCII is
-// none: no byte of it would be checked.
+// not allowed, because PostgreSQL would check no byte of it.
 var copyEncodings = strings.Fields("latin1 latin2 latin3 latin4 latin5 latin6 latin7 latin8 latin9 latin10 " +
 	"iso88591 iso88592 iso88593 iso88594 iso88595 iso88596 iso88597 iso88598 iso88599 iso885910 iso885913 iso885914 " +
 	"iso885915 iso885916 koi8 koi8r koi8u win866 win874 win1250 win1251 win1252 win1253 win1254 win1255 win1256 win1257 " +

@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// visitCopyFrom visits COPY table [(columns)] FROM STDIN. PostgreSQL refuses it on a table with row security. So a view
-// takes the table's place, and the view's trigger inserts the rows as the agent. A column that the list omits gets the
-// table's default there, too.
+// visitCopyFrom visits COPY table [(columns)] FROM STDIN, which PostgreSQL refuses on a table with row security. So the
+// rewriter names a view in place of the table, and the view's trigger inserts the rows with the agent's rights. A
+// column that the list omits gets the table's default in the view, too.
 func (w *walker) visitCopyFrom(c *sqltext.CopyStmt) {
 	if c.Relation == nil {
 		w.refuse(refusalOf("CopyStmt.is_from"))
@@ -42,7 +42,7 @@ func (w *walker) visitCopyFrom(c *sqltext.CopyStmt) {
 	}
 	for _, name := range columns {
 		w.columnNames[name] = true
-		if !slices.Contains(t.table.Write.Insertable, name) { // the server's error would name the view
+		if !slices.Contains(t.table.Write.Insertable, name) { // PostgreSQL's error would name the view
 			w.refuseColumn(t, name, t.table.Write.Insertable, t.ref.start)
 		}
 	}
@@ -53,7 +53,7 @@ func (w *walker) visitCopyFrom(c *sqltext.CopyStmt) {
 	}
 }
 
-// addColumns writes into the text the list of columns that a COPY without a list means.
+// addColumns writes a column list into a COPY that has none: all columns that are not generated.
 func (w *walker) addColumns(ref *reference, columns []string) {
 	c := ref.copyStmt
 	var quoted []string
@@ -81,7 +81,7 @@ func isAllowedCopyFromOption(name string, arg *sqltext.Node) bool {
 		return len(items) > 0 && !slices.ContainsFunc(items, func(n *sqltext.Node) bool { return n.GetString_() == nil })
 	case "header":
 		return strings.EqualFold(arg.GetString_().GetSval(), "match")
-	case "default": // the option exists since PostgreSQL 16; the view has the table's defaults
+	case "default": // the option exists since PostgreSQL 16; the view has the same defaults as the table
 		return arg.GetString_() != nil
 	case "on_error": // the option exists since PostgreSQL 17; stop is its default
 		return strings.EqualFold(arg.GetString_().GetSval(), "stop")

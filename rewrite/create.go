@@ -11,26 +11,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// raiseNotice returns the statement that runs in place of a CREATE … IF NOT EXISTS of an object that exists. It raises
-// the notice if the session wants notices, and fails in a failed transaction.
+// raiseNotice returns the statement that the rewriter sends in place of a CREATE … IF NOT EXISTS of an object that
+// exists. The statement raises the notice that PostgreSQL would raise. In a failed transaction it fails like any other
+// statement.
 func raiseNotice(n *verdict.Notice) string {
 	return fmt.Sprintf("DO LANGUAGE plpgsql $pgconsent$BEGIN RAISE NOTICE USING ERRCODE = '%s', MESSAGE = %s; END$pgconsent$",
 		n.Code, catalog.QuoteLiteral(n.Message))
 }
 
-// createStmt answers CREATE … IF NOT EXISTS of an object that exists and that agents see with PostgreSQL's notice. It
-// does not run the statement, so that no event trigger sees it. Every other CREATE is refused, whether the object
-// exists or not.
+// createStmt handles CREATE … IF NOT EXISTS. If the object exists and agents see it, PostgreSQL's notice is raised and
+// the CREATE is not run, so that no event trigger sees it. Every other CREATE is refused, whether the object exists or
+// not.
 func (w *walker) createStmt(raw *sqltext.RawStmt) verdict.Effect {
 	notice, tag := w.noticeOfExisting(raw.GetStmt())
-	// the notice goes between dollar quotes, so it must have no $
+	// the notice stands between dollar quotes, so it must not contain a $
 	if notice == nil || strings.Contains(notice.Message, "$") {
 		w.refuseAt(refusalOf(sqltext.NodeKind(raw.GetStmt())), w.firstToken(raw))
 		return verdict.Effect{}
 	}
 	text := raiseNotice(notice)
 	w.replace(w.firstToken(raw), w.lastToken(raw).End, text, func() {})
-	raw.Stmt = parseStatement(text) // the replacement happens now, because nothing else looks at the original statement
+	raw.Stmt = parseStatement(text) // the tree is changed now, because nothing else reads the original statement
 	kindCounts, _ := sqltext.CountNodeKinds(raw.Stmt)
 	for kind, n := range kindCounts {
 		w.nodeCounts[kind] += n
@@ -38,8 +39,8 @@ func (w *walker) createStmt(raw *sqltext.RawStmt) verdict.Effect {
 	return verdict.Effect{CommandTag: tag, Notices: []verdict.Notice{*notice}}
 }
 
-// noticeOfExisting returns PostgreSQL's notice for an object that a statement would create and that exists already. It
-// is nil if the object would be created, or is hidden from agents.
+// noticeOfExisting returns PostgreSQL's notice that the object of a CREATE exists already. The result is nil if the
+// object does not exist, or is hidden from agents.
 func (w *walker) noticeOfExisting(stmt *sqltext.Node) (notice *verdict.Notice, tag string) {
 	there := func(code sqlstate.Code, kind, name string) *verdict.Notice {
 		return &verdict.Notice{Code: code, Message: kind + " \"" + name + "\" already exists, skipping"}
@@ -70,8 +71,8 @@ func (w *walker) noticeOfExisting(stmt *sqltext.Node) (notice *verdict.Notice, t
 	return nil, ""
 }
 
-// isVisibleSchema tells whether agents see an object in a schema. A schema on the configured search path need not
-// exist.
+// isVisibleSchema tells whether the policy lists a relation of a schema. A schema on the configured search path need
+// not exist, so the search path does not count.
 func (w *walker) isVisibleSchema(name string) bool {
 	for relation := range w.fragments {
 		if relation.Schema == name {
@@ -81,8 +82,8 @@ func (w *walker) isVisibleSchema(name string) bool {
 	return false
 }
 
-// visibleTarget returns the relation of the policy that a name means in a statement that creates a table or an index.
-// Without a schema, the relation must be in the first schema of the path.
+// visibleTarget returns the relation that CREATE TABLE or CREATE INDEX names, and whether the policy lists it. A name
+// without schema means the first schema of the search path.
 func (w *walker) visibleTarget(v *sqltext.RangeVar) (catalog.Name, bool) {
 	path := w.snap.SearchPath()
 	name := catalog.Name{Schema: v.GetSchemaname(), Name: v.GetRelname()}

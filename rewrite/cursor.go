@@ -5,14 +5,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Bits in the options of DECLARE (nodes/parsenodes.h).
+// These are bits in the options of DECLARE (nodes/parsenodes.h).
 const (
 	cursorBinary = 0x1
 	cursorHold   = 0x20
 )
 
 // declareCursorStmt visits DECLARE name CURSOR FOR query. As in PostgreSQL, cursors and the portals of the wire
-// protocol share their names. The query is not signed, because it runs while the text of a FETCH is the current query.
+// protocol share their names. The query cannot be signed: it runs later, while the text of a FETCH is the current
+// query.
 func (w *walker) declareCursorStmt(d *sqltext.DeclareCursorStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("DeclareCursorStmt")
 	w.runsLater = true

@@ -5,8 +5,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// deallocateStmt visits DEALLOCATE. Drivers send it for statements that they have prepared on the wire, which the
-// server knows by names of the proxy's own.
+// deallocateStmt visits DEALLOCATE. Drivers send it for statements that they have prepared by the wire protocol.
+// PostgreSQL knows these statements by names that the proxy has chosen.
 func (w *walker) deallocateStmt(d *sqltext.DeallocateStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("DeallocateStmt")
 	effect := verdict.Effect{Kind: verdict.EffectDeallocate, Name: d.Name}

@@ -14,7 +14,7 @@ import (
 )
 
 // RewriteViewQuery is a [policy.ViewRewriter]. It checks and rewrites the query of a view as if an agent had sent it.
-// So a copy of the view that runs with the agent's rights reads and calls nothing that the agent could not.
+// The result is the query of pgconsent's copy of the view, which reads and calls nothing that an agent could not.
 func RewriteViewQuery(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation,
 	copyKind policy.ViewCopy) (query string,
 	bare bool, err error) {
@@ -26,12 +26,12 @@ func RewriteViewQuery(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Re
 		policy.SignedCopy: AlwaysSignedMode}[copyKind]
 	r := New(snap, p, mode)
 	r.isView = true
-	r.hasKeyOnlyColumns = false   // a view shows the columns that tables have without a key, whatever its query compares
-	for _, v := range p.Views() { // the policy need not list the views that this view reads
+	r.hasKeyOnlyColumns = false   // columns that exist by key only are never in a view, even if its query fixes the key
+	for _, v := range p.Views() { // also those views that only this view reads, and that the policy does not list
 		r.fragments[v.Relation.Name] = r.viewFragment(v)
 	}
 	tables := p.Tables()
-	for _, c := range p.Children() { // the copy applies the rules of partitions, too
+	for _, c := range p.Children() { // partitions and child tables that agents may read by name have rules of their own
 		if c.ReadableByName {
 			t := &policy.Table{Relation: c.Relation, Rows: c.Rows}
 			f := newFragment(t, mode)
@@ -65,7 +65,7 @@ func RewriteViewQuery(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Re
 	return result.Text, result.lacksPredicate, nil
 }
 
-// viewFragment returns what takes the place of a view: pgconsent's copy of it.
+// viewFragment returns the fragment of a view: pgconsent's copy, which the rewriter names in place of the view.
 func (r *Rewriter) viewFragment(v *policy.View) *fragment {
 	f := &fragment{visible: v.Relation, view: rowViewName(v.Relation.Name, r.mode), viewTables: v.Tables,
 		lacksPredicate: v.PartlyFiltered,
@@ -77,7 +77,7 @@ func (r *Rewriter) viewFragment(v *policy.View) *fragment {
 	return f
 }
 
-// rowViewName returns the name of the view of pgconsent that agents read in place of a relation.
+// rowViewName returns the name of pgconsent's view that the rewriter names in place of a relation.
 func rowViewName(n catalog.Name, mode Mode) catalog.Name {
 	if mode == InjectedMode || mode == AlwaysInjectedMode {
 		return predicate.FilteredRowView(n)
@@ -85,8 +85,9 @@ func rowViewName(n catalog.Name, mode Mode) catalog.Name {
 	return predicate.RowView(n)
 }
 
-// setSubquery writes the subquery that returns the visible rows of a table; in it the table has the alias row. It is
-// parsed only when a statement needs it, because each view has a rewriter of its own which needs few of the tables.
+// setSubquery sets the subquery that returns the visible rows of a table, in which the table has the alias row. The
+// subquery is parsed only when a statement needs it: each view has a rewriter of its own, which needs few of the
+// tables.
 func (f *fragment) setSubquery(t *policy.Table, condition, row string) {
 	sql := everyColumn + t.Relation.Name.SQL() + " AS " + row + " WHERE " + condition + ")"
 	f.sql = sql

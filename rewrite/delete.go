@@ -2,7 +2,7 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// deleteStmt visits DELETE and returns the names of the result columns, or nil if there are none.
+// deleteStmt visits DELETE and returns the names of its RETURNING columns, or nil if there are none.
 func (w *walker) deleteStmt(s *sqltext.DeleteStmt) map[string]bool {
 	w.countNode("DeleteStmt")
 	return w.withScope(s.WithClause, func(ownScope *scope) map[string]bool {

@@ -19,15 +19,15 @@ func (w *walker) discardStmt(d *sqltext.DiscardStmt) verdict.Effect {
 	return verdict.Effect{}
 }
 
-// unlistenStmt visits UNLISTEN, which connection pools send as well, although agents may not be listening.
+// unlistenStmt visits UNLISTEN, which is always allowed, because connection pools send it to reset a connection.
 func (w *walker) unlistenStmt() verdict.Effect {
 	w.countNode("UnlistenStmt")
 	return verdict.Effect{}
 }
 
 // checkDiscards refuses DISCARD ALL if another statement of the same message could run without the session's seal,
-// which DISCARD ALL removes. The proxy can set the seal again only between messages, outside of transactions.
-// PostgreSQL itself accepts DISCARD ALL only as a message's single statement.
+// which DISCARD ALL removes. The proxy can set the seal again only between messages and outside of transactions.
+// PostgreSQL itself accepts DISCARD ALL only as the only statement of a message.
 func checkDiscards(effects []verdict.Effect) *sqlstate.Error {
 	transaction := false
 	for i, e := range effects {

@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// explainStmt visits EXPLAIN of a query that reads no relation. Any other plan would show statistics of hidden rows,
-// and so would the plan of a function that PostgreSQL inlines. Without ANALYZE, such statements get a fixed plan in
-// place of theirs: see [Rewriter.explainStandIn].
+// explainStmt visits EXPLAIN. Only the plan of a query that reads no relation and calls only functions of pg_catalog is
+// shown. Any other plan would show statistics of hidden rows. Without ANALYZE, the client gets a fixed plan instead:
+// see [Rewriter.explainStandIn].
 func (w *walker) explainStmt(e *sqltext.ExplainStmt, isAlone bool) {
 	w.countNode("ExplainStmt")
 	executes := false
@@ -51,7 +51,8 @@ func (w *walker) explainStmt(e *sqltext.ExplainStmt, isAlone bool) {
 	}
 }
 
-// explainOther handles EXPLAIN of any other statement: it refuses it, or has the proxy answer with a stand-in plan.
+// explainOther handles an EXPLAIN whose plan is not shown to agents. If refused is set, it refuses the statement.
+// Otherwise the client gets the plan of planStandIn.
 func (w *walker) explainOther(refused bool) {
 	if refused {
 		w.refuse(refusalOf("ExplainStmt(relations)"))
@@ -59,12 +60,12 @@ func (w *walker) explainOther(refused bool) {
 	w.needsPlanStandIn = true
 }
 
-// planStandIn is the query whose plan agents get in place of any plan that would tell about tables. Its alias says
-// that.
+// planStandIn is the query whose plan agents get in place of a plan that they may not see. The alias in the query says
+// so.
 const planStandIn = `SELECT %s FROM pg_catalog.generate_series(1, 1) AS "plan not shown to agents"`
 
-// explainStandIn answers EXPLAIN of a statement that agents may run with a plan that depends only on the options and
-// the parameters. A statement that agents may not run is refused as without EXPLAIN.
+// explainStandIn answers EXPLAIN of a statement that agents may run with the plan of planStandIn, which depends only on
+// the options and the parameters. If agents may not run the statement, the refusal is the same as without EXPLAIN.
 func (r *Rewriter) explainStandIn(source *sqltext.Source, tree *sqltext.ParseResult, extended bool) (*Result, *sqlstate.Error) {
 	explain := tree.Stmts[0].GetStmt().GetExplainStmt()
 	start := source.Tokens[explainedToken(source, explain)].Start
@@ -93,8 +94,8 @@ func (r *Rewriter) explainStandIn(source *sqltext.Source, tree *sqltext.ParseRes
 	return result, nil
 }
 
-// checkExplained checks the statement inside EXPLAIN: its text, and its tree query. The effect names the prepared
-// statement that it runs, if it is an EXECUTE.
+// checkExplained checks the statement inside EXPLAIN as if the client had sent it alone; text is its text, and query
+// its tree. If the statement is an EXECUTE, the effect names the prepared statement.
 func (r *Rewriter) checkExplained(text string, query *sqltext.Node, version int32, extended bool) (
 	verdict.Effect, *sqlstate.Error) {
 	switch query.GetNode().(type) {
@@ -117,7 +118,7 @@ func (r *Rewriter) checkExplained(text string, query *sqltext.Node, version int3
 	return verdict.Effect{}, nil
 }
 
-// parameterCount returns the highest number of a parameter in a tree.
+// parameterCount returns the highest number of all parameters in a tree, 0 without parameters.
 func parameterCount(tree *sqltext.ParseResult) (highest int) {
 	sqltext.Walk(tree, func(m proto.Message) bool {
 		if p, ok := m.(*sqltext.ParamRef); ok {
@@ -137,7 +138,7 @@ func explainedToken(source *sqltext.Source, e *sqltext.ExplainStmt) int {
 	if len(e.Options) > 0 && source.KindAt(1) == sqltext.OpenParen {
 		return source.ClosingParen(1) + 1
 	}
-	return 1 + len(e.Options) // the options are words without parentheses: ANALYZE, VERBOSE
+	return 1 + len(e.Options) // the options are words without parentheses, such as ANALYZE and VERBOSE
 }
 
 // isAllowedExplainOption tells whether an option of EXPLAIN is on the list of allowed names and values.

@@ -13,7 +13,7 @@ func (w *walker) exprs(nodes []*sqltext.Node) {
 	}
 }
 
-// visitExpr visits an expression. Its default arm refuses the kinds of nodes that it does not know.
+// visitExpr visits an expression. The default case of the switch refuses kinds of nodes that are not listed.
 func (w *walker) visitExpr(n *sqltext.Node) {
 	if n == nil || n.Node == nil || w.refused != nil {
 		return
@@ -95,7 +95,7 @@ func (w *walker) visitExpr(n *sqltext.Node) {
 	case *sqltext.Node_List:
 		w.exprs(kind.List.Items)
 	case *sqltext.Node_String, *sqltext.Node_Integer, *sqltext.Node_Float, *sqltext.Node_Boolean, *sqltext.Node_BitString:
-		// these nodes hold no others; they appear in lists, such as type modifiers
+		// these nodes contain no others; they appear in lists, such as type modifiers
 	case *sqltext.Node_XmlExpr:
 		w.countNode("XmlExpr")
 		w.visitResTargets(kind.XmlExpr.NamedArgs)
@@ -130,7 +130,7 @@ func (w *walker) visitExpr(n *sqltext.Node) {
 		w.countNode("JsonIsPredicate")
 		w.visitExpr(kind.JsonIsPredicate.Expr)
 		w.visitJSONFormat(kind.JsonIsPredicate.Format)
-	case *sqltext.Node_SetToDefault: // assignedValue visits DEFAULT where it is allowed
+	case *sqltext.Node_SetToDefault: // visitAssignedValue visits DEFAULT where it is allowed
 		w.refuseAt(refusalOf("SetToDefault(elsewhere)"), kind.SetToDefault.Location)
 	default:
 		w.refuse(refusalOf(sqltext.NodeKind(n)))
@@ -178,8 +178,8 @@ func (w *walker) windowDef(d *sqltext.WindowDef) {
 	w.visitExpr(d.EndOffset)
 }
 
-// visitColumnRef visits a reference to a column, to a whole row or, in attribute notation, to a function. expanded: it
-// stands directly in a target list, where * means the columns and not the row.
+// visitColumnRef visits a reference to a column, to a whole row or, in attribute notation, to a function. expanded
+// tells whether the reference stands directly in a target list, where x.* means the columns and not the row.
 func (w *walker) visitColumnRef(c *sqltext.ColumnRef, expanded bool) {
 	if w.refused != nil {
 		return
@@ -208,7 +208,7 @@ func (w *walker) visitColumnRef(c *sqltext.ColumnRef, expanded bool) {
 			}
 			return
 		}
-		// the reference means a column; or, if an item has the name, perhaps the item's whole row
+		// the name means a column or, if an item of FROM has that name, perhaps the item's whole row
 		for _, item := range w.scope.itemsNamed(fields[0]) {
 			item.readWholeRow(false)
 		}
@@ -236,7 +236,7 @@ func (w *walker) visitColumnRef(c *sqltext.ColumnRef, expanded bool) {
 	case 2:
 		w.checkKeyOnlyColumn(fields[0], last, c.Location)
 		if !w.scope.hasColumn(fields[0], last) && w.checkAttributeNotation(last, c.Location) {
-			for _, item := range items { // the function takes the whole row
+			for _, item := range items { // the function in attribute notation takes the whole row of the item
 				item.readWholeRow(false)
 			}
 		}
@@ -247,8 +247,8 @@ func (w *walker) visitColumnRef(c *sqltext.ColumnRef, expanded bool) {
 	}
 }
 
-// readWholeRow notes that the statement reads all columns of an item. Unless a target list expands the columns, it also
-// reads the row type.
+// readWholeRow notes that the statement reads all columns of an item. Unless a star in a target list expands to the
+// columns, the statement also needs the table's row type.
 func (i *fromItem) readWholeRow(expanded bool) {
 	if i.ref == nil {
 		return
@@ -262,7 +262,7 @@ func (i *fromItem) readWholeRow(expanded bool) {
 	i.ref.doNotInject(wholeRowReference)
 }
 
-// schemaQualifiedItems returns the items that schema.table.column can mean: tables without an alias.
+// schemaQualifiedItems returns the items of FROM that schema.table.column can mean: those tables that have no alias.
 func (w *walker) schemaQualifiedItems(c *sqltext.ColumnRef, fields []string) []*fromItem {
 	name, _ := w.snap.ResolveRelation(fields[0], fields[1])
 	items := w.scope.itemsOfRelation(name)
@@ -283,18 +283,18 @@ func (w *walker) schemaQualifiedItems(c *sqltext.ColumnRef, fields []string) []*
 	return items
 }
 
-// qualifiedColumn is a column reference with a schema.
+// qualifiedColumn is a column reference with a schema: schema.table.column.
 type qualifiedColumn struct {
 	column   *sqltext.ColumnRef
 	scope    *scope
 	item     *fromItem
 	repeated bool
-	known    bool // the table has the column; false: the server reports the error, with the name that the client wrote
+	known    bool // the table has the column; false: PostgreSQL reports the error with the name that the client wrote
 }
 
-// unqualifyColumns removes the schema from schema.table.column if the table's name alone means the same, because no
-// other item in sight has the name. Then the rest of the rewriter, and signed views, whose alias is the name, see
-// table.column. Some ORMs write schema.table.column everywhere.
+// unqualifyColumns replaces schema.table.column by table.column if both mean the same, because no other visible FROM
+// item has the table's name. Subqueries and signed views take the table's name as their alias, and have no schema. Some
+// ORMs always write schema.table.column.
 func (w *walker) unqualifyColumns() {
 	for _, q := range w.qualifiedColumns {
 		namesakes := q.scope.itemsNamed(q.item.name)
@@ -312,8 +312,8 @@ func (w *walker) unqualifyColumns() {
 	}
 }
 
-// unqualify removes the schema of a column reference, because what replaces the table has the table's name as its
-// alias.
+// unqualify removes the schema from a column reference. The subquery or view in the table's place has the table's name
+// as its alias, and no schema.
 func (w *walker) unqualify(c *sqltext.ColumnRef) {
 	if !w.isSchemaQualifiedAsWritten(c) {
 		w.refuseAt(refusalOf("ColumnRef.location"), c.Location)
@@ -329,15 +329,15 @@ func (w *walker) isSchemaQualifiedAsWritten(c *sqltext.ColumnRef) bool {
 		w.source.KindAt(i+3) == sqltext.Dot
 }
 
-// removeSchema writes the table's name in place of schema.table. It quotes a name that needs quotes without a schema,
-// such as user in public.user.id. Comments may stand between schema and table.
+// removeSchema writes the table's name in place of schema.table. If the name needs quotes without a schema, as user in
+// public.user.id does, removeSchema adds them. Comments may stand between schema and table.
 func (w *walker) removeSchema(c *sqltext.ColumnRef, apply func()) {
 	i := w.source.TokenAt(c.Location)
 	w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+2].End,
 		catalog.QuoteIdent(c.Fields[1].GetString_().GetSval()), apply)
 }
 
-// noteColumn notes the name of a column that the statement reads.
+// noteColumn notes the name of a column that the statement reads, and whether it is a system column.
 func (w *walker) noteColumn(name string, location int32) {
 	w.columnNames[name] = true
 	switch name {
@@ -369,7 +369,7 @@ func (w *walker) visitIndirection(x *sqltext.A_Indirection) {
 	}
 }
 
-// locationOf returns the position of a column reference or of a call, or -1 if it has none.
+// locationOf returns the position of a column reference or of a function call; -1 for other expressions.
 func (w *walker) locationOf(n *sqltext.Node) int32 {
 	switch {
 	case n.GetColumnRef() != nil:

@@ -2,9 +2,10 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// IsKnownExtension tells whether agents may use the types and operators of an extension, and its classified functions.
+// IsKnownExtension tells whether pgconsent's lists contain an extension. Agents may use its types and operators, and
+// those of its functions that functions lists allow.
 func IsKnownExtension(name string) bool { return isKnownExtension(name) }
 
-// IsUnknownOperator tells whether pgconsent does not know an operator. Statements with the operator's name are then
-// refused, unless the policy lists the operator's extension under operators.
+// IsUnknownOperator tells whether an operator belongs to no extension that pgconsent knows. Statements with an operator
+// of this name are refused, unless the policy lists the operator's extension under operators.
 func IsUnknownOperator(o *catalog.Operator) bool { return !isKnownExtension(o.Extension) }

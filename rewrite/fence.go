@@ -9,14 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search that is only a part of a statement has no exact twin (see nearest.go). An approximate index may stop early,
-// and hidden rows may have disconnected its graph. Then the number of rows that come back would tell of hidden rows. So
-// any other form of statement that sorts by a distance reads such tables behind OFFSET 0, which no index can sort. A
-// statement that may fail also reads relations without row security (see [policy.Table.LacksRowSecurity]) and catalogs
-// behind OFFSET 0. Their views keep conditions out that are not leak-proof, but do not put the rule before the rest.
+// A search by distance that is only a part of a statement has no exact twin (see nearest.go). An approximate index may
+// stop early, and hidden rows may have disconnected its graph, so the number of returned rows would tell of hidden
+// rows. The rewriter therefore reads such tables behind OFFSET 0, in a sub-select that no index can sort. In a
+// statement that may fail, relations without row security (see [policy.Table.LacksRowSecurity]) and catalogs are also
+// read behind OFFSET 0. The views of these relations delay only conditions that are not leak-proof.
 
-// findFences finds the relations that must be read behind OFFSET 0. search is the table of a search that has a twin, or
-// nil.
+// findFences finds the relations that the text must read behind OFFSET 0. search is the table of a search that has an
+// exact twin, or nil.
 func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
 	if slices.ContainsFunc(w.references,
 		func(ref *reference) bool { return w.hasApproximateIndex(ref) || w.distanceMayFail(ref) }) {
@@ -35,11 +35,11 @@ func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar)
 	}
 }
 
-// isCatalog tells whether the reference is to a catalog whose columns are known.
+// isCatalog tells whether the reference names a catalog whose columns are known.
 func (r *reference) isCatalog() bool { return r.shadowView != (catalog.Name{}) && r.relation != nil }
 
-// mustFenceCatalog tells whether a catalog must be read behind OFFSET 0. It refuses statements in which that cannot be
-// written.
+// mustFenceCatalog tells whether the text must read a catalog behind OFFSET 0. If the reference cannot be written that
+// way, the statement is refused.
 func (w *walker) mustFenceCatalog(ref *reference) bool {
 	if !w.fencesCatalogs || ref.copyStmt != nil || !catalog.ShadowHidesRows(ref.name) {
 		return false
@@ -53,9 +53,9 @@ func (w *walker) mustFenceCatalog(ref *reference) bool {
 	return true
 }
 
-// distanceMayFail tells whether an index may sort a relation's rows by a distance before PostgreSQL checks the rule,
-// though the distance fails for some of them. Distances of points, circles and other shapes may fail; with btree_gist,
-// distances of numbers and times, too.
+// distanceMayFail tells whether an index may sort a relation's rows by a distance that fails for some rows, before
+// PostgreSQL checks the row policy. Distances of points, circles and other shapes may fail; with btree_gist, distances
+// of numbers and times, too.
 func (w *walker) distanceMayFail(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
@@ -82,8 +82,8 @@ var distanceTypes = []uint32{600, 601, 602, 603, 604, 628, 718}
 // safeDistanceExtensions are the extensions whose distances fail for no value.
 var safeDistanceExtensions = []string{"pg_trgm", "cube", "vector"}
 
-// hasApproximateIndex tells whether a search of a relation may use an approximate index. That may be an index of the
-// relation, of its partitions, or of a table that a view reads.
+// hasApproximateIndex tells whether a search in a relation may use an approximate index. The index may belong to the
+// relation, to one of its partitions, or to a table that a view reads.
 func (w *walker) hasApproximateIndex(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
@@ -99,15 +99,15 @@ func (w *walker) hasApproximateIndex(ref *reference) bool {
 	})
 }
 
-// mustFence tells whether a relation must be read behind OFFSET 0. It refuses statements in which that cannot be
-// written.
+// mustFence tells whether the text must read a relation behind OFFSET 0. If the reference cannot be written that way,
+// the statement is refused.
 func (w *walker) mustFence(ref *reference) bool {
 	if !w.fencedTables[ref.rangeVar] || ref.copyStmt != nil ||
 		!(w.hasApproximateIndex(ref) || w.distanceMayFail(ref) || ref.fragment.lacksRowSecurity) {
 		return false
 	}
 	switch ref.notInjectedBecause {
-	case groupByPrimaryKey: // a table that is grouped by its key, and not by a distance, is not sorted by a distance
+	case groupByPrimaryKey: // the statement groups the table by its key, not by a distance, so no distance sorts the table
 		return false
 	case onlyTable, starTable, tableOIDColumn:
 		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
@@ -119,8 +119,8 @@ func (w *walker) mustFence(ref *reference) bool {
 	return true
 }
 
-// addFence replaces a relation's name with a sub-select that ends in OFFSET 0, or adds OFFSET 0 to a sub-select with a
-// predicate.
+// addFence replaces a relation's name with a sub-select that ends in OFFSET 0. If inner is a sub-select with a
+// predicate already, only OFFSET 0 is added.
 func (w *walker) addFence(ref *reference, inner string) {
 	if !strings.HasPrefix(inner, "(") {
 		inner = everyColumn + inner + ")"

@@ -8,9 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// fingerprint returns a hash of the shape of a text. The shape is its tokens in lower case, with one sign for each
-// literal or parameter, and one for a list of them. No part of a literal goes into the hash, so none can be found out
-// from it.
+// fingerprint returns a hash of the shape of a text: its tokens in lower case, with one sign for a literal, a parameter
+// or a list of them. The value of a literal cannot be found out from the hash.
 func fingerprint(source *sqltext.Source) string {
 	var shape strings.Builder
 	constant := false // true after a literal
@@ -37,7 +36,7 @@ func fingerprint(source *sqltext.Source) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// tagOf returns the kind of a text, which is one of a fixed set, for the audit record and the metrics.
+// tagOf returns the kind of a text for the audit record and the metrics. It is one of a fixed set of words.
 func tagOf(tree *sqltext.ParseResult) string {
 	switch len(tree.Stmts) {
 	case 0:

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// visitFromItem visits an item of FROM and adds it to ownScope. Only LATERAL items see the items before them.
-// notInjected is the reason why tables in the item must stay tables, or mayInject.
+// visitFromItem visits an item of FROM and adds it to ownScope. Only LATERAL items can name the items before them.
+// notInjected is the reason why tables in the item cannot become subqueries, or mayInject.
 func (w *walker) visitFromItem(n *sqltext.Node, ownScope, parent *scope, notInjected notInjectedReason) {
 	if ownScope.outerItems+len(ownScope.items) >= maxItems {
 		w.refuse(sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
@@ -140,7 +140,7 @@ func (w *walker) joinExpr(j *sqltext.JoinExpr, ownScope, parent *scope, notInjec
 	}
 	if j.Alias != nil {
 		name, _ := w.visitAlias(j.Alias)
-		ownScope.add(&fromItem{name: name}) // the columns stay unknown, as starColumns expects
+		ownScope.add(&fromItem{name: name}) // starColumns expects that the columns of an aliased join are not known
 		for _, item := range ownScope.items[countBefore:] {
 			item.readRowType()
 		}
@@ -159,12 +159,12 @@ func (i *fromItem) readRowType() {
 	}
 }
 
-// visitRangeFunction visits functions in FROM. They see the items before them.
+// visitRangeFunction visits functions in FROM, whose arguments can name the items before them.
 func (w *walker) visitRangeFunction(f *sqltext.RangeFunction, ownScope *scope) {
 	w.countNode("RangeFunction")
 	name, _ := w.visitAlias(f.Alias)
 	for i, n := range f.Functions {
-		parts := n.GetList().GetItems() // the parts are the call and its column definitions
+		parts := n.GetList().GetItems() // the parts are the call and the definitions of its columns
 		if len(parts) == 0 || len(parts) > 2 {
 			w.refuse(refusalOf(sqltext.NodeKind(n)))
 			return
@@ -237,7 +237,7 @@ func (w *walker) visitRangeTableFunc(f *sqltext.RangeTableFunc, ownScope *scope)
 	}
 	name, _ := w.visitAlias(f.Alias)
 	columns := renamedColumns(f.GetAlias().GetColnames())
-	// the alias renames the first columns
+	// the alias may rename the first columns, so the names of the others come from the text
 	for _, n := range f.Columns[min(len(f.GetAlias().GetColnames()), len(f.Columns)):] {
 		columns[n.GetRangeTableFuncCol().GetColname()] = true
 	}

@@ -14,11 +14,11 @@ import (
 
 var errPolicyExpression = errors.New("rewrite: a predicate or a pin of the policy does not parse")
 
-// callee is the function that a name in a call means.
+// callee is the function that a call means by its name.
 type callee struct {
 	name              catalog.Name     // the qualified name to write in the call; zero: the call stays as it is
 	recordedName      string           // the name for the audit record
-	otherRecordedName string           // a further name for the audit record: another function that the name may mean
+	otherRecordedName string           // a second name for the audit record, if the call may mean another function as well
 	listed            *policy.Function // the policy's entry for the function; nil: the policy does not list it
 }
 
@@ -44,7 +44,7 @@ func (w *walker) visitFuncCall(n *sqltext.Node, f *sqltext.FuncCall) {
 	}
 	switch spelling := w.spellingOf(f); spelling {
 	case spelledByGrammar:
-		// for EXTRACT(... FROM ...), AT TIME ZONE and LIKE ... ESCAPE the grammar names the function, with its schema
+		// in EXTRACT(... FROM ...), AT TIME ZONE and LIKE ... ESCAPE the parser adds the function's name and schema
 		callee, refusal := w.resolveCatalogFunction(name)
 		if refusal != nil {
 			w.refuseAt(refusal, f.Location)
@@ -94,7 +94,8 @@ func (w *walker) visitFuncCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			w.pinArguments(f, called.listed)
 		}
 		if schema == "" && name == "unnest" && len(f.Args) > 1 {
-			break // in FROM, PostgreSQL takes several arrays only if the name has no schema, and then means its own function
+			// in FROM, PostgreSQL accepts several arrays only for an unnest without schema, which always means its own function
+			break
 		}
 		w.qualifyCall(f, called.name)
 	default:
@@ -123,7 +124,8 @@ const (
 	spelledTreat
 )
 
-// spellingOf tells how a call is written. The text can get another name only in a call that is spelled by a name.
+// spellingOf tells how the text writes a call. The rewriter can put another name into a call only if the text spells
+// the name.
 func (w *walker) spellingOf(f *sqltext.FuncCall) spelling {
 	schema, name, _ := qualifiedName(f.Funcname)
 	i := w.source.TokenAt(f.Location)
@@ -146,7 +148,7 @@ func (w *walker) spellingOf(f *sqltext.FuncCall) spelling {
 		!isIdentifier(w.source.Tokens[i]):
 		return spelledByGrammar
 	case hasName && schema == "pg_catalog" && nameTokens == 1 && name == "json_object":
-		// a key word of the grammar calls the function
+		// the grammar has JSON_OBJECT as a key word, and adds the schema itself
 		return spelledByGrammar
 	case hasName && w.source.KindAt(i) == sqltext.Treat && schema == "pg_catalog":
 		return spelledTreat
@@ -158,8 +160,8 @@ func (w *walker) spellingOf(f *sqltext.FuncCall) spelling {
 
 func isIdentifier(t sqltext.Token) bool { return t.Kind == sqltext.Ident }
 
-// resolveCallee decides which function a called name means. The choice depends on the types of the arguments, so every
-// function that the call can reach must be allowed. It cannot reach functions with another number of arguments.
+// resolveCallee decides which function a called name means. PostgreSQL chooses by the types of the arguments, so every
+// function of that name with a fitting number of arguments must be allowed.
 func (w *walker) resolveCallee(schema, name string, f *sqltext.FuncCall) (callee, *sqlstate.Error) {
 	if schema == "pg_catalog" {
 		if !w.snap.HasCatalogFunction(name) {
@@ -184,7 +186,7 @@ func (w *walker) resolveCallee(schema, name string, f *sqltext.FuncCall) (callee
 		return w.resolveCastNotation(schema, name, f.Location)
 	}
 	if len(others) == 0 {
-		others = candidates // the server reports which arguments the function takes
+		others = candidates // PostgreSQL reports which arguments the function takes
 	}
 	firstName := others[0].Name
 	policyFunction, _ := w.pol.Function(firstName)
@@ -215,7 +217,8 @@ func (w *walker) resolveCallee(schema, name string, f *sqltext.FuncCall) (callee
 		if policyFunction != nil && len(policyFunction.Pins) > 0 || c.name.Schema != "pg_catalog" {
 			return callee{}, ambiguousFunctionError(name, "pg_catalog", firstName.Schema)
 		}
-		merged := callee{recordedName: c.recordedName} // the arguments decide: avg of numbers, or avg of vectors
+		// the types of the arguments decide whether PostgreSQL's own or the extension's function is called, as for avg
+		merged := callee{recordedName: c.recordedName}
 		if policyFunction != nil {
 			merged.otherRecordedName = firstName.String()
 		}
@@ -251,7 +254,8 @@ func (w *walker) resolveCatalogFunction(name string) (callee, *sqlstate.Error) {
 	return refused("It is for the server's own use: " + c.why + ".")
 }
 
-// resolveCastNotation decides about a name that no function has: uuid('...') means a cast to the type uuid.
+// resolveCastNotation decides about a call whose name no function has. If a type has the name, as in uuid('...'), the
+// call is a cast.
 func (w *walker) resolveCastNotation(schema, name string, location int32) (callee, *sqlstate.Error) {
 	types := w.snap.TypesNamed(schema, name)
 	if len(types) == 0 {
@@ -274,8 +278,8 @@ func unavailableFunctionError(name, hint string) *sqlstate.Error {
 		"function %s is not available to agents", name).WithHint("%s", hint)
 }
 
-// undefinedFunctionError is the error of PostgreSQL for a function that does not exist. Agents get it, too, for a
-// function of which they must not learn.
+// undefinedFunctionError is PostgreSQL's error for a function that does not exist. Agents also get it for a function
+// whose existence pgconsent hides from them.
 func undefinedFunctionError(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "function %s(...) does not exist", name).
 		WithHint("No function of that name is available to agents. A function of yours must be listed under " +
@@ -290,7 +294,8 @@ func ambiguousFunctionError(name string, schemas ...string) *sqlstate.Error {
 			catalog.Name{Schema: schemas[0], Name: name}.SQL(), catalog.Name{Schema: schemas[1], Name: name}.SQL())
 }
 
-// overloadedFunctionError is the error for a name of PostgreSQL that another role's function has as well.
+// overloadedFunctionError is the error for a call that may mean a function of PostgreSQL or a function of another role
+// with the same name.
 func overloadedFunctionError(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction,
 		"function %s(...) may be one that is not available to agents", name).
@@ -299,14 +304,15 @@ func overloadedFunctionError(name string) *sqlstate.Error {
 			catalog.Name{Schema: "pg_catalog", Name: name}.SQL())
 }
 
-// takesArguments tells whether a function takes the number of arguments that a call has.
+// takesArguments tells whether a function can be called with as many arguments as the call has.
 func takesArguments(f *catalog.Function, call *sqltext.FuncCall) bool {
 	n := len(call.Args)
 	return f.Variadic || call.FuncVariadic || call.AggWithinGroup ||
 		n <= len(f.ArgTypes) && n >= len(f.ArgTypes)-f.Defaults
 }
 
-// isRangeFunction tells whether PostgreSQL has made a function for a range type that agents may use.
+// isRangeFunction tells whether PostgreSQL has created a function together with a range type, and agents may use that
+// type.
 func (w *walker) isRangeFunction(f *catalog.Function) bool {
 	if f.RangeType == 0 {
 		return false
@@ -315,7 +321,7 @@ func (w *walker) isRangeFunction(f *catalog.Function) bool {
 	return t != nil && w.castRefusal(t, -1) == nil
 }
 
-// qualifyCall writes the schema in front of the function's name in a call.
+// qualifyCall writes the schema before the function's name in a call.
 func (w *walker) qualifyCall(f *sqltext.FuncCall, name catalog.Name) {
 	if w.refused != nil || name == (catalog.Name{}) {
 		return
@@ -341,8 +347,8 @@ func stringConstant(s string) *sqltext.Node {
 	}}}
 }
 
-// checkArguments checks the arguments of the few functions that are allowed with certain arguments only. For other
-// arguments it returns the function that answers in place of the called one.
+// checkArguments checks the arguments of the few functions that agents may call with certain arguments only. For other
+// arguments it returns the stand-in, a function of pgconsent to call instead.
 func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (standIn catalog.Name, ok bool) {
 	if w.refused != nil {
 		return catalog.Name{}, false
@@ -367,8 +373,8 @@ func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (stand
 			return catalog.Name{}, false
 		case orNull(f) && !strings.HasPrefix(strings.ToLower(setting), "pgconsent") &&
 			!slices.Contains(verdict.HardenedPlanSettings, strings.ToLower(setting)):
-			// The setting belongs to a client tool: it is not set for an agent, and the stand-in returns NULL. For a setting of
-			// the server the stand-in returns what pg_settings shows.
+			// The setting belongs to a client tool. It is not set for an agent, so the stand-in returns NULL. For a setting of
+			// PostgreSQL the stand-in returns what pg_settings shows.
 		default:
 			w.refuseAt(refusal, f.Location)
 			return catalog.Name{}, false
@@ -377,12 +383,12 @@ func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (stand
 	return catalog.Name{Schema: catalog.ShadowSchema, Name: name}, true
 }
 
-// orNull tells whether a call of current_setting is to return NULL where there is no such setting.
+// orNull tells whether a call current_setting(name, true) asks for NULL if the setting does not exist.
 func orNull(f *sqltext.FuncCall) bool {
 	return len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval()
 }
 
-// constantString returns the value of a string constant, with or without a cast to text.
+// constantString returns the value of a string literal, with or without a cast to text.
 func constantString(n *sqltext.Node) (string, bool) {
 	if c := n.GetTypeCast(); c != nil {
 		if _, name, ok := qualifiedName(c.GetTypeName().GetNames()); !ok || name != "text" ||
@@ -395,11 +401,12 @@ func constantString(n *sqltext.Node) (string, bool) {
 	return s.GetSval(), s != nil
 }
 
-// samplingMethods is the group of functions in functions.txt that only take a type which no value in a statement has.
-// So (value).system always means a field, as every coding of FHIR has one, or an error.
+// samplingMethods is the group of functions in functions.txt whose only argument has a type that no value in a
+// statement has. So (value).system always means the field system or an error, and never the function. FHIR codings have
+// such a field.
 const samplingMethods = "sampling methods"
 
-// checkAttributeNotation checks the last part of a.b. If a has no column b, PostgreSQL applies the function b to a, or
+// checkAttributeNotation checks the name b in a.b. If a has no column b, PostgreSQL calls the function b with a, or
 // casts a to the type b. The result tells whether b may be a function that the policy lists.
 func (w *walker) checkAttributeNotation(name string, location int32) (listed bool) {
 	if w.refused != nil {

@@ -9,11 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// addGroupColumns adds to GROUP BY the columns that a primary key in it determines. A table with hidden columns is read
-// through a view. PostgreSQL knows no key of a view that would let the other columns stand ungrouped.
+// addGroupColumns adds columns to a GROUP BY that contains a whole primary key. PostgreSQL lets a SELECT name the other
+// columns of such a table ungrouped. But a table with hidden columns is read through a view, for which PostgreSQL knows
+// no primary key.
 //
-// It adds the columns that the SELECT names of an item whose whole key is in GROUP BY. Such columns do not divide a
-// group. Where that is not certain, it adds nothing, and PostgreSQL says what is missing.
+// The columns that the SELECT names of such a table are added; they do not divide a group further. Where that is not
+// certain, nothing is added, and PostgreSQL reports the missing columns.
 func (w *walker) addGroupColumns(s *sqltext.SelectStmt, ownScope *scope) {
 	if w.refused != nil || w.repeated || len(s.GroupClause) == 0 {
 		return
@@ -27,14 +28,14 @@ func (w *walker) addGroupColumns(s *sqltext.SelectStmt, ownScope *scope) {
 		for _, c := range item.ref.relation.Columns {
 			if (named[c.Name] || named[""]) && !slices.Contains(item.ref.relation.PrimaryKey, c.Name) {
 				if !w.canGroupByColumn(c) {
-					// PostgreSQL cannot group by this column. If it is left out, PostgreSQL reports that it must be in GROUP BY
+					// PostgreSQL cannot group by this column. Without it, PostgreSQL reports that it must be in GROUP BY.
 					continue
 				}
 				added = append(added, catalog.Name{Schema: item.name, Name: c.Name})
 			}
 		}
 	}
-	last := w.source.TokenAt(groupLocation(s.GroupClause[0])) - 1 // the token before the list
+	last := w.source.TokenAt(groupLocation(s.GroupClause[0])) - 1 // the token before the list of GROUP BY
 	for last > 0 && w.source.KindAt(last) == sqltext.OpenParen {
 		last--
 	}
@@ -65,7 +66,7 @@ func (w *walker) addGroupColumns(s *sqltext.SelectStmt, ownScope *scope) {
 	})
 }
 
-// isGroupedByKey tells whether GROUP BY contains the whole primary key of the table behind a view.
+// isGroupedByKey tells whether GROUP BY contains the whole primary key of a table that is read through a view.
 func isGroupedByKey(s *sqltext.SelectStmt, ownScope *scope, item *fromItem) bool {
 	ref := item.ref
 	if ref == nil || ref.fragment == nil || !ref.fragment.isView() || ref.fragment.visible.Kind == catalog.View ||
@@ -76,7 +77,8 @@ func isGroupedByKey(s *sqltext.SelectStmt, ownScope *scope, item *fromItem) bool
 	}
 	for _, key := range ref.relation.PrimaryKey {
 		column := ref.relation.Column(key)
-		if column == nil || !column.NotNull { // the column is hidden or masked: several rows may look the same
+		// the key column is hidden or masked, so that several rows may have the same value
+		if column == nil || !column.NotNull {
 			return false
 		}
 		if !slices.ContainsFunc(s.GroupClause,
@@ -87,8 +89,8 @@ func isGroupedByKey(s *sqltext.SelectStmt, ownScope *scope, item *fromItem) bool
 	return true
 }
 
-// groupedExpr returns the expression that an item of GROUP BY means. The item may be the position of a result column,
-// or the name of a result column that no item of FROM has.
+// groupedExpr returns the expression that an item of GROUP BY means. The item may be the position or the name of a
+// result column. A name that a column of FROM has means that column.
 func groupedExpr(s *sqltext.SelectStmt, n *sqltext.Node, ownScope *scope) *sqltext.Node {
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
 		name := fields[0].GetString_().GetSval()
@@ -123,7 +125,8 @@ func isColumn(n *sqltext.Node, item *fromItem, column string, ownScope *scope) b
 	return ok && name == column
 }
 
-// columnOfItem returns the name of the item's column that a reference means; "" for a star.
+// columnOfItem returns the name of the item's column that a reference means, or "" for a star. ok is false if the
+// reference means no column of the item.
 func columnOfItem(c *sqltext.ColumnRef, item *fromItem, ownScope *scope) (name string, ok bool) {
 	fields := c.GetFields()
 	switch len(fields) {
@@ -141,13 +144,13 @@ func columnOfItem(c *sqltext.ColumnRef, item *fromItem, ownScope *scope) (name s
 	return fields[len(fields)-1].GetString_().GetSval(), true
 }
 
-// ownsColumn tells whether a column name certainly means a column of this item, and of no other item of the scope.
+// ownsColumn tells whether a column name certainly means a column of this item, and not of another item of the scope.
 func (s *scope) ownsColumn(item *fromItem, column string) bool {
 	return item.columns[column] && !slices.ContainsFunc(s.items,
 		func(i *fromItem) bool { return i != item && (i.columns == nil || i.columns[column]) })
 }
 
-// namedColumns returns the columns of an item that expressions over the groups name; "" stands for all columns.
+// namedColumns returns the columns of an item that the SELECT names outside of aggregates; "" stands for all columns.
 func namedColumns(s *sqltext.SelectStmt, item *fromItem, ownScope *scope) map[string]bool {
 	named := map[string]bool{}
 	visit := func(m proto.Message) bool {

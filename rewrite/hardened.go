@@ -9,26 +9,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A comparison may hold an expression that names no column of the row, and can raise an error or draw a random number.
-// Examples are a sub-select, `$1 / $2`, and a column of an outer query. Row security lets PostgreSQL compute it when it
-// reaches a hidden row, and not if there is none. For example, PostgreSQL does not begin the second of two bitmap scans
-// where the first finds nothing. So a statement that may hold such an expression gets a hardened plan (decision 73).
-// Row security itself puts off expressions that name a column of their own query's table: PostgreSQL computes them for
-// visible rows only.
+// A condition may contain an expression that names no column of the row, and that can raise an error or draw a random
+// number. Examples are a sub-select, `$1 / $2`, and a column of an outer query. Under row security PostgreSQL may
+// compute such an expression when it reaches a hidden row, and not if there is none. For example, PostgreSQL does not
+// begin the second of two bitmap scans if the first finds nothing. So a statement that may contain such an expression
+// gets a hardened plan (decision 73). Expressions that name a column of their own query's table need none: row security
+// has PostgreSQL compute them for visible rows only.
 //
-// The walk below looks for a reason why a statement may hold such an expression. It knows by name the expressions that
-// cannot raise an error. All others count as expressions that can: a mistake on that side costs speed only.
+// The analysis below searches for a reason why a statement may contain such an expression. It lists the expressions
+// that cannot raise an error. All others count as expressions that can: a mistake on that side costs speed only.
 
-// hardenedAnalysis finds for each statement of a text the reason why it gets a hardened plan; "" if it gets none.
+// hardenedAnalysis finds the reason why a statement gets a hardened plan; "" if it gets none.
 type hardenedAnalysis struct {
 	*walker
 	referenceOf map[*sqltext.RangeVar]*reference
 	reason      string
 
 	fromHasSubqueryColumn bool // an item of FROM has a column computed by a sub-select, or a virtual column
-	unresolvedColumn      bool // a condition names a column that is not known, and that may be such a column
-	fromOutputMayFail     bool // a subquery in FROM computes an output that may raise an error from its own columns
-	subqueryReadsOutput   bool // a sub-select or a LATERAL item may read such an output
+	// a condition names a column that is not known, and that may be computed by a sub-select or virtual
+	unresolvedColumn  bool
+	fromOutputMayFail bool // a subquery in FROM computes an output that may raise an error from its own columns
+	// a sub-select or a LATERAL item may read an output of a subquery in FROM that may raise an error
+	subqueryReadsOutput bool
 
 	paramUses   map[int32]*paramUse
 	castsParams bool // the statement casts parameters, and so declares their types
@@ -40,17 +42,17 @@ type hardenedAnalysis struct {
 	outputColumns map[*sqltext.SelectStmt][]levelColumn
 	// the queries of the views that the text reads; nil if it is not certain which relations a view reads
 	viewQueries map[catalog.Name]*sqltext.SelectStmt
-	viewCount   int // the number of mentions of views that were followed
+	viewCount   int // the number of mentions of views whose queries the analysis has visited
 
 	starCopies int // the number of columns that stars have copied
 	nodeVisits int // the number of nodes that walkNodes has visited
 }
 
-// maxNodeVisits bounds how many nodes of one statement are visited repeatedly, after the first walk: some seconds of
-// work.
+// maxNodeVisits bounds how many nodes of one statement the analysis visits after the first walk. So many visits take
+// some seconds.
 const maxNodeVisits = 3_000_000
 
-// paramUse counts the mentions of a parameter in a statement, and its mentions under a cast.
+// paramUse counts how often a statement names a parameter, and how often it casts the parameter.
 type paramUse struct {
 	useCount, castCount int
 	castTo              string // the type of the casts; all counted casts are to this type
@@ -59,22 +61,24 @@ type paramUse struct {
 // exprContext says in which place of a statement an expression stands.
 type exprContext struct {
 	*queryLevel
-	shownRowsOnly  bool // PostgreSQL computes the expression only for rows that row security has let through
+	shownRowsOnly  bool // PostgreSQL computes the expression only for rows that the row policies have accepted
 	subqueryOutput bool // the expression is an output of a query in FROM, or of a WITH query
-	// the expression is in a sub-select that runs when an outer expression needs it: columns of the sub-select do not
-	// delay it
+	// the expression is in a sub-select that runs when an outer expression needs it. PostgreSQL may compute it early,
+	// although it names columns of the sub-select.
 	inSubquery bool
 }
 
-// newHardenedAnalysis returns the analysis of one statement, by the references of its mentions of relations.
+// newHardenedAnalysis returns the analysis of one statement. references holds the reference for each mention of a
+// relation.
 func (w *walker) newHardenedAnalysis(references map[*sqltext.RangeVar]*reference) *hardenedAnalysis {
 	return &hardenedAnalysis{walker: w, referenceOf: references, paramUses: map[int32]*paramUse{},
 		levels: map[*sqltext.SelectStmt]*queryLevel{}, outputColumns: map[*sqltext.SelectStmt][]levelColumn{},
 		viewQueries: map[catalog.Name]*sqltext.SelectStmt{}}
 }
 
-// hardeningOf tells when a statement is planned, and why its plan is hardened, if it is. declared: the plan is hardened
-// if the client declares the types of parameters. leakSafe are conditions that it need not look at.
+// hardeningOf tells why a statement gets a hardened plan ("": it gets none), and at which message PostgreSQL plans it.
+// declared: the plan must be hardened if the client declares the types of parameters. The analysis skips the conditions
+// leakSafe.
 func (w *walker) hardeningOf(raw *sqltext.RawStmt, references map[*sqltext.RangeVar]*reference,
 	leakSafe ...*sqltext.Node) (hardenedPlan verdict.HardenedPlan, reason string, declared bool) {
 	c := w.newHardenedAnalysis(references)
@@ -132,7 +136,7 @@ func castType(t *sqltext.TypeName) string {
 }
 
 // declaresParamType tells whether a cast only declares the type of its parameter. Such a cast converts nothing, unless
-// the client declares another type.
+// the client declares another type for the parameter.
 func (c *hardenedAnalysis) declaresParamType(t *sqltext.TypeCast) bool {
 	p := t.GetArg().GetParamRef()
 	if p == nil || len(t.GetTypeName().GetTypmods()) > 0 {
@@ -153,7 +157,7 @@ func (c *hardenedAnalysis) harden(reason string) {
 	}
 }
 
-// visitStatement tells when PostgreSQL plans a statement, and looks for a reason to harden the plan.
+// visitStatement tells at which message PostgreSQL plans a statement, and searches for a reason to harden the plan.
 func (c *hardenedAnalysis) visitStatement(n *sqltext.Node) verdict.HardenedPlan {
 	switch s := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
@@ -169,13 +173,13 @@ func (c *hardenedAnalysis) visitStatement(n *sqltext.Node) verdict.HardenedPlan 
 	case *sqltext.Node_DeclareCursorStmt:
 		c.visitStatement(s.DeclareCursorStmt.GetQuery())
 		return verdict.HardenedAtExecute
-	case *sqltext.Node_PrepareStmt: // PREPARE is analysed for the EXECUTE statements that run its query
+	case *sqltext.Node_PrepareStmt: // the reason found for PREPARE applies to each EXECUTE of its query
 		c.visitStatement(s.PrepareStmt.GetQuery())
 	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_VariableShowStmt,
 		*sqltext.Node_DeallocateStmt, *sqltext.Node_FetchStmt,
-		// the plan of an EXECUTE is hardened like that of the statement which it runs
+		// EXECUTE gets the same kind of plan as the statement that it runs
 		*sqltext.Node_ClosePortalStmt, *sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt, *sqltext.Node_ExecuteStmt,
-		// the DO is one of pgconsent's own: see createStmt
+		// the only DO is the one that createStmt writes
 		*sqltext.Node_ListenStmt, *sqltext.Node_NotifyStmt, *sqltext.Node_DoStmt:
 	case *sqltext.Node_ExplainStmt:
 		c.harden("it explains another")
@@ -188,8 +192,8 @@ func (c *hardenedAnalysis) visitStatement(n *sqltext.Node) verdict.HardenedPlan 
 	return verdict.HardenedAtBind
 }
 
-// visitQuery visits a SELECT. isShown tells whether its rows go to the client, or to an expression that is computed for
-// shown rows.
+// visitQuery visits a SELECT. isShown tells whether its rows go to the client, or to an expression that PostgreSQL
+// computes for visible rows only.
 func (c *hardenedAnalysis) visitQuery(s *sqltext.SelectStmt, parent *queryLevel, isShown, inSubquery bool) {
 	if s == nil {
 		c.harden("it has a query of another kind")
@@ -228,7 +232,7 @@ func (c *hardenedAnalysis) visitQuery(s *sqltext.SelectStmt, parent *queryLevel,
 			context.shownRowsOnly, context.subqueryOutput = true, false
 			c.visitExpr(n, context)
 		} else if !isShown && !inSubquery && c.containsSubLink(n, ownLevel) {
-			// the sub-select runs for shown rows, unless an expression that names the column needs it earlier
+			// PostgreSQL runs the sub-select for visible rows, unless another expression names the column and needs it earlier
 			c.fromHasSubqueryColumn = true
 			context.shownRowsOnly = true
 			c.visitExpr(n, context)
@@ -244,9 +248,9 @@ func (c *hardenedAnalysis) visitQuery(s *sqltext.SelectStmt, parent *queryLevel,
 	}
 }
 
-// checkSortAndLimit checks how a sub-select sorts, groups, combines and limits its rows. LIMIT and OFFSET may be
-// negative. Columns that cannot be compared cannot be sorted or grouped, which PostgreSQL notices only when it has two
-// rows. The two sides of a UNION cannot always be converted to one type.
+// checkSortAndLimit checks how a sub-select sorts, groups, combines and limits its rows. A computed LIMIT or OFFSET may
+// be negative, which is an error. Values of some types cannot be compared, so sorting or grouping by them fails as soon
+// as there are two rows. The two sides of a UNION cannot always be converted to one type.
 func (c *hardenedAnalysis) checkSortAndLimit(s *sqltext.SelectStmt, parent, ownLevel *queryLevel) {
 	if !limitCannotFail(s.LimitCount) || !limitCannotFail(s.LimitOffset) {
 		c.harden("a sub-select computes its LIMIT")
@@ -279,7 +283,7 @@ func limitCannotFail(n *sqltext.Node) bool {
 	return n.GetNode() == nil || i != nil && (i.Isnull || i.GetIval() != nil && i.GetIval().Ival >= 0)
 }
 
-// referencesByRangeVar returns the references by their nodes in the tree.
+// referencesByRangeVar returns the references of the text, with their nodes in the tree as keys.
 func (w *walker) referencesByRangeVar() map[*sqltext.RangeVar]*reference {
 	references := map[*sqltext.RangeVar]*reference{}
 	for _, ref := range w.references {
@@ -288,7 +292,7 @@ func (w *walker) referencesByRangeVar() map[*sqltext.RangeVar]*reference {
 	return references
 }
 
-// setHardening notes in the result which statements of a text get a hardened plan.
+// setHardening records in the result which statements of a text get a hardened plan, and why.
 func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
 	references := w.referencesByRangeVar()
 	for i, raw := range tree.Stmts {
@@ -302,7 +306,7 @@ func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
 		}
 		e := &result.Effects[i]
 		if e.Kind == verdict.EffectPrepare {
-			if w.valuesRunUserCode() { // PREPARE parses the query that it prepares
+			if w.valuesRunUserCode() { // PREPARE parses its query, which may already run functions of an owner
 				e.HardenedPlan = verdict.HardenedAtExecute
 			}
 			e = &e.Body.Effects[0]
@@ -312,7 +316,7 @@ func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
 	result.HardenBeforeParse = w.valuesRunUserCode()
 }
 
-// clearHardening removes the notes of setHardening.
+// clearHardening removes from the result what setHardening recorded.
 func (r *Result) clearHardening() {
 	for i := range r.Effects {
 		r.Effects[i].HardenedPlan = verdict.NotHardened

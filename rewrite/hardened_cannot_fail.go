@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// The functions below decide for which expressions it is known that they cannot raise an error. All other expressions
-// may.
+// The functions below decide which expressions certainly cannot raise an error. All other expressions count as
+// expressions that may.
 
 var comparisonOperators = []string{"=", "<>", "!=", "<", "<=", ">", ">="}
 
@@ -27,7 +27,7 @@ func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, context exprContext) bool
 		}
 		c.fromOutputMayFail = c.fromOutputMayFail || context.subqueryOutput
 		return true
-	// a field may be a function in attribute notation; checkFalseLeakproof treats subscripts
+	// a field may be a function in attribute notation; checkFalseLeakproof checks subscripts
 	case *sqltext.Node_A_Indirection:
 		return !slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
 	case *sqltext.Node_FuncCall:
@@ -46,9 +46,9 @@ func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, context exprContext) bool
 	return false
 }
 
-// haveOneType tells whether values need no conversion to become one type. If they become elements of an array, they
-// must not be arrays, which would have to be equally long. A parameter among several values may have any type, if the
-// client declares one.
+// haveOneType tells whether PostgreSQL can give values one type without a conversion that may fail. Elements of an
+// array must not be arrays themselves, because PostgreSQL requires them to be equally long. Parameters are accepted,
+// but castsParams is set, because the client may declare any type for them.
 func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, context exprContext) bool {
 	var of uint32
 	for _, n := range values {
@@ -69,7 +69,7 @@ func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, context exprConte
 	return true
 }
 
-// comparableArrayTypes are the array types whose values can be compared.
+// comparableArrayTypes are array types whose values PostgreSQL can always compare.
 var comparableArrayTypes = []uint32{1005, 1007, 1009, 1016, 2951}
 
 func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, context exprContext) bool {
@@ -79,7 +79,7 @@ func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, context exprCon
 	}
 	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"+", "-", "*"}, name) && isIntegerConstant(x.Lexpr) &&
 		isIntegerConstant(x.Rexpr) {
-		return true // PostgreSQL computes the expression when it plans
+		return true // PostgreSQL computes the expression at planning, before it reads rows
 	}
 	if x.Kind == sqltext.AEXPR_OP && (name == "+" || name == "-") && isCurrentTime(x.Lexpr) {
 		if v := x.Lexpr.GetSqlvalueFunction(); v != nil && v.Op == sqltext.SVFOP_CURRENT_DATE && isIntegerConstant(x.Rexpr) {
@@ -104,7 +104,7 @@ func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, context exprCon
 		c.comparesSafely(x, context)
 }
 
-// isComparableOperand tells whether an operand can be compared, whatever its value is.
+// isComparableOperand tells whether PostgreSQL can compare an operand without an error, whatever its value is.
 func (c *hardenedAnalysis) isComparableOperand(n *sqltext.Node, context exprContext) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef, *sqltext.Node_SQLValueFunction:
@@ -126,8 +126,8 @@ func (c *hardenedAnalysis) isComparableOperand(n *sqltext.Node, context exprCont
 	return c.typeOf(n, context.queryLevel) != 0
 }
 
-// isShallow tells whether an operand is no deeper than the expressions that cannotFail knows by name. For a deeper
-// operand, each level would look through all levels below again.
+// isShallow tells whether an operand has no further expressions in its own operands or arguments. In a deeply nested
+// expression, each level would visit all levels below it again.
 func isShallow(n *sqltext.Node) bool {
 	if x := n.GetAExpr(); x != nil {
 		return x.Lexpr.GetAExpr() == nil && x.Rexpr.GetAExpr() == nil && x.Lexpr.GetList() == nil && x.Rexpr.GetList() == nil
@@ -140,8 +140,8 @@ func isShallow(n *sqltext.Node) bool {
 	return true
 }
 
-// isFoldedConstant tells whether an argument is a constant, so that PostgreSQL computes IMMUTABLE functions of it when
-// it plans.
+// isFoldedConstant tells whether an argument is a constant, so that PostgreSQL computes IMMUTABLE functions of it at
+// planning, before it reads rows.
 func isFoldedConstant(n *sqltext.Node) bool {
 	return n.GetAConst() != nil || n.GetTypeCast() != nil && isConstantCast(n.GetTypeCast())
 }
@@ -158,7 +158,7 @@ func isCurrentTime(n *sqltext.Node) bool {
 }
 
 func (c *hardenedAnalysis) callCannotFail(f *sqltext.FuncCall, context exprContext) bool {
-	// the bounds of a window's frame may be negative
+	// the frame of a window may have a negative bound, which is an error
 	if f.AggWithinGroup || f.FuncVariadic || f.AggDistinct || len(f.AggOrder) > 0 || f.Over != nil {
 		return false
 	}
@@ -169,12 +169,12 @@ func (c *hardenedAnalysis) callCannotFail(f *sqltext.FuncCall, context exprConte
 		return f.AggStar || len(f.Args) == 1
 	case "min", "max":
 		return len(f.Args) == 1 && c.isComparableOperand(f.Args[0], context)
-	case "sum", "avg": // the sum of integers is large enough for any number of rows
+	case "sum", "avg": // the type of the sum is large enough for any number of integers
 		return len(f.Args) == 1 && slices.Contains([]uint32{20, 21, 23}, c.typeOf(f.Args[0], context.queryLevel))
 	case "to_tsquery", "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery", "to_tsvector":
 		return len(f.Args) == 2 && isFoldedConstant(f.Args[0]) && isFoldedConstant(f.Args[1])
 	case "daterange", "int4range", "int8range", "numrange", "tsrange", "tstzrange":
-		// a cast may convert its operand when the call runs
+		// only constants without a cast are accepted, because a cast may convert its operand when the call runs
 		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
 	case "lower", "upper", "similar_to_escape", "like_escape", "make_date":
 		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return !isFoldedConstant(n) })

@@ -7,31 +7,31 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// queryLevel holds the items of FROM whose columns the expressions of one SELECT can name.
+// queryLevel holds the FROM items of one SELECT, whose columns the expressions of the SELECT can name.
 type queryLevel struct {
 	parent           *queryLevel
 	items            []*levelItem
-	hasMergedColumns bool // USING or NATURAL may have merged columns that have one name
-	unknownColumns   bool // for some item, not even the names of all columns are known
+	hasMergedColumns bool // USING or NATURAL may have merged columns of the same name
+	unknownColumns   bool // some item has columns whose names are not known
 	unknownName      bool // the name of some item is not known
 }
 
 // levelItem is an item of FROM.
 type levelItem struct {
 	alias string            // the name of the item in the query
-	name  catalog.Name      // the name of a table without an alias: schema.table.column means its columns
-	table *catalog.Relation // the table that the item is, or that its row view reads; nil: the item is no table
-	// tells whether a row view returns a column as it is stored; nil: the item returns every column as stored
+	name  catalog.Name      // the name of a table that has no alias, so that expressions may write schema.table.column
+	table *catalog.Relation // the item's table, or the table under the row view in its place; nil: the item is no table
+	// isPlain tells whether a row view returns a column as the table stores it; nil: all columns are returned as stored
 	isPlain func(column string) bool
 
 	columns []levelColumn // the known columns of an item that is no table
-	// PostgreSQL computes the rows of the item, a set-returning function or a recursive query, before anything compares
-	// their columns
+	// PostgreSQL computes all rows of the item before any expression compares their columns: the item is a set-returning
+	// function or a recursive query
 	computedFirst bool
 	// the planner does not pull the subquery up. So it computes the subquery's rows first, too, but may move conditions on
-	// the columns into the subquery
+	// the columns into the subquery.
 	notPulledUp bool
-	view        bool // the item is a view; a function that takes its row may be called like a column
+	view        bool // the item is a view. A function that takes the view's row may be called like a column.
 }
 
 // levelColumn is a column of an item of FROM.
@@ -39,25 +39,26 @@ type levelColumn struct {
 	name string
 	oid  uint32 // the OID of the column's type, if the type is certain and any two values of it can be compared; else 0
 
-	computed bool // PostgreSQL may compute the column where an expression names it, and fail there
-	// the column is NULL, or is made of a column of a table in the query itself, and stays so after the subquery is pulled
-	// up
+	computed bool // PostgreSQL may compute the column where an expression names it, so that an error may occur there
+	// the column is NULL, or is computed from a column of a table in this query, also after PostgreSQL has pulled the
+	// subquery up
 	localColumn bool
-	notFoldable bool // constant folding cannot turn the column into a NULL that makes its expression NULL, too
-	// the column contains a sub-select or a virtual column, which may fail for a hidden row although PostgreSQL considers
-	// the expression leak-proof
+	// constant folding cannot replace the column by a NULL, which would make an expression over it NULL, too
+	notFoldable bool
+	// the column contains a sub-select or a virtual column. It may fail for a hidden row, although PostgreSQL considers
+	// the expression leak-proof.
 	containsSubLink bool
 
-	rawOID uint32 // the OID of the column's type, if the type is certain, whether or not its values can be compared
+	rawOID uint32 // the OID of the column's type, also if its values cannot be compared; 0 if the type is not certain
 }
 
 // resolvedColumn describes the column that a name in a statement means.
 type resolvedColumn struct {
 	known bool   // it is certain which column the name means
-	oid   uint32 // the OID of the type, as in levelColumn; for a domain that of its base type
-	// the OID of a table column's type, whether or not its values can be compared; for a domain that of its base type
+	oid   uint32 // the OID of the type, or 0, as in levelColumn; for a domain the OID of its base type
+	// the OID of a table column's type, also if its values cannot be compared; for a domain the OID of its base type
 	rawOID          uint32
-	localColumn     bool // the column belongs to the query that names it: row security delays what is computed from it
+	localColumn     bool // the column belongs to the query that names it, so that row security delays expressions over it
 	notFoldable     bool // as in levelColumn
 	containsSubLink bool // as in levelColumn
 	unknownItem     bool // the column belongs to an item whose columns are not all known
@@ -74,7 +75,7 @@ func (l *queryLevel) addItem(i *levelItem) {
 	l.unknownName = l.unknownName || i.alias == ""
 }
 
-// allTables tells whether FROM has no item but tables.
+// allTables tells whether all items of FROM are tables.
 func (l *queryLevel) allTables() bool {
 	return !l.unknownColumns && !slices.ContainsFunc(l.items, func(i *levelItem) bool { return i.table == nil })
 }
@@ -86,7 +87,7 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 	}
 	var names []string
 	for _, n := range ref.Fields {
-		names = append(names, n.GetString_().GetSval()) // the name is "" for a star
+		names = append(names, n.GetString_().GetSval()) // the name is "" if the field is a star
 	}
 	if len(names) == 1 && names[0] == "" {
 		return resolvedColumn{known: true, computed: true,
@@ -94,7 +95,7 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 	}
 	for level := l; level != nil; level = level.parent {
 		var candidates []resolvedColumn
-		hasName := false // an item of this level has the name
+		hasName := false // an item of this level has the name as its alias
 		for _, i := range level.items {
 			switch {
 			case len(names) == 1:
@@ -117,7 +118,7 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 			}
 		}
 		switch {
-		// the column may be one that USING converts
+		// the column may be a merged column of USING, which PostgreSQL converts
 		case len(candidates) > 0 && len(names) == 1 && level.hasMergedColumns && level.unknownColumns:
 			return resolvedColumn{outer: level != l, computed: true, ofTable: true, containsSubLink: true}
 		case len(candidates) > 1 && !(len(names) == 1 && level.hasMergedColumns):
@@ -126,7 +127,7 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 			m := mergeColumns(candidates)
 			m.localColumn, m.notFoldable, m.outer = m.localColumn && level == l, m.notFoldable && level == l, level != l
 			return m
-		case hasName && len(names) == 1: // the name means the whole row
+		case hasName && len(names) == 1: // the name is that of an item, and means the item's whole row
 			return resolvedColumn{known: true, outer: level != l, computed: true,
 				containsSubLink: slices.ContainsFunc(level.items, (*levelItem).hasSubLinkColumn),
 				ofTable: slices.ContainsFunc(level.items,
@@ -138,11 +139,11 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 	return resolvedColumn{}
 }
 
-// mergeColumns merges the columns that USING makes one into one.
+// mergeColumns returns a description that holds for the one column into which USING merges several columns.
 func mergeColumns(candidates []resolvedColumn) resolvedColumn {
 	m := candidates[0]
 	for _, other := range candidates[1:] {
-		if m.oid != other.oid || m.oid == 0 { // USING may convert one of the two columns
+		if m.oid != other.oid || m.oid == 0 { // USING may convert one of the two columns to the type of the other
 			m.oid, m.computed = 0, true
 		}
 		if m.rawOID != other.rawOID {
@@ -158,7 +159,7 @@ func mergeColumns(candidates []resolvedColumn) resolvedColumn {
 
 var systemColumns = []string{"tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"}
 
-// itemColumn returns an item's column of the given name, and whether the item has one.
+// itemColumn returns the column of an item by its name, and tells whether the item has a column of that name.
 func (c *hardenedAnalysis) itemColumn(i *levelItem, name string) (resolvedColumn, bool) {
 	if i.table == nil {
 		n := 0
@@ -190,14 +191,15 @@ func (c *hardenedAnalysis) itemColumn(i *levelItem, name string) (resolvedColumn
 	return o, true
 }
 
-// hasComputedColumn tells whether some column of an item is computed when the item is read.
+// hasComputedColumn tells whether PostgreSQL may compute some column of an item where an expression names it.
 func (c *hardenedAnalysis) hasComputedColumn(i *levelItem) bool {
 	return i.table == nil || slices.ContainsFunc(i.table.Columns, func(column catalog.Column) bool {
 		return column.Virtual || i.isPlain != nil && !i.isPlain(column.Name)
 	})
 }
 
-// isComparable tells whether any two values of a type can be compared. The types in conversionTargets can be, too.
+// isComparable tells whether PostgreSQL can compare any two values of a type. That includes the types in
+// conversionTargets.
 func (c *hardenedAnalysis) isComparable(oid uint32) bool {
 	if t := c.snap.TypeByOID(oid); t != nil && t.Kind == 'e' {
 		return true
@@ -209,14 +211,14 @@ func (c *hardenedAnalysis) isComparable(oid uint32) bool {
 type visibleCTE struct {
 	outer     *visibleCTE
 	query     *sqltext.CommonTableExpr
-	parent    *queryLevel // the level around the WITH query, whose columns it can name
-	innerCTEs *visibleCTE // the WITH queries that it can name
+	parent    *queryLevel // the level around the WITH query, whose columns the WITH query can name
+	innerCTEs *visibleCTE // the other WITH queries that this WITH query can name
 
 	recursive bool
 }
 
-// pushCTEs makes the WITH queries of a SELECT visible. It calls visit for every query, before the query's own name is
-// visible, unless the clause is RECURSIVE. restore makes them invisible again.
+// pushCTEs makes the WITH queries of a SELECT visible to expressions, and calls visit for each. Without RECURSIVE, a
+// query's own name is not yet visible during that call. restore makes the WITH queries invisible again.
 func (c *hardenedAnalysis) pushCTEs(s *sqltext.SelectStmt, parent *queryLevel,
 	visit func(*sqltext.CommonTableExpr)) (restore func()) {
 	outerCTEs := c.ctes
@@ -241,7 +243,7 @@ func (c *hardenedAnalysis) pushCTEs(s *sqltext.SelectStmt, parent *queryLevel,
 	return func() { c.ctes = outerCTEs }
 }
 
-// cteItem returns a WITH query as an item of FROM.
+// cteItem returns the FROM item that a WITH query makes.
 func (c *hardenedAnalysis) cteItem(name, alias string, renamed []*sqltext.Node) *levelItem {
 	i := &levelItem{alias: alias}
 	for f := c.ctes; f != nil; f = f.outer {
@@ -269,7 +271,8 @@ func (c *hardenedAnalysis) cteItem(name, alias string, renamed []*sqltext.Node) 
 	return i
 }
 
-// renameColumns gives columns the names that an alias lists; nil if it is not certain which column gets which name.
+// renameColumns gives the columns the names in an alias such as AS x (a, b). The result is nil if it is not certain
+// which column gets which name.
 func renameColumns(columns []levelColumn, names []*sqltext.Node) []levelColumn {
 	if len(names) == 0 {
 		return columns
@@ -284,12 +287,12 @@ func renameColumns(columns []levelColumn, names []*sqltext.Node) []levelColumn {
 	return columns
 }
 
-// levelOf returns the level of a SELECT.
+// levelOf returns the queryLevel of a SELECT. Each is made only once.
 func (c *hardenedAnalysis) levelOf(s *sqltext.SelectStmt, parent *queryLevel) *queryLevel {
 	if l := c.levels[s]; l != nil && l.parent == parent {
 		return l
 	}
-	// the entry ends the recursion for a query that refers to itself
+	// this entry ends the recursion if the query refers to itself
 	c.levels[s] = &queryLevel{parent: parent, unknownColumns: true, unknownName: true}
 	l := &queryLevel{parent: parent}
 	for _, n := range s.FromClause {
@@ -299,8 +302,8 @@ func (c *hardenedAnalysis) levelOf(s *sqltext.SelectStmt, parent *queryLevel) *q
 	return l
 }
 
-// outputsOf returns the result columns of a query; nil if not all of them are known. cteName is the query's own name in
-// WITH RECURSIVE, or "" if it is not recursive.
+// outputsOf returns the result columns of a query; nil if not all of them are known. cteName is the query's own name if
+// it is a WITH RECURSIVE query, else "".
 func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, cteName string) []levelColumn {
 	if s == nil {
 		return nil
@@ -308,14 +311,14 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 	if cachedColumns, isOfKind := c.outputColumns[s]; isOfKind {
 		return cachedColumns
 	}
-	c.outputColumns[s] = nil // the entry ends the recursion for a query that refers to itself
+	c.outputColumns[s] = nil // this entry ends the recursion if the query refers to itself
 	defer c.pushCTEs(s, parent, func(*sqltext.CommonTableExpr) {})()
 	var out []levelColumn
 	switch {
 	case s.Op != sqltext.SETOP_NONE:
 		out = c.outputsOf(s.Larg, parent, "")
 		if cteName != "" && c.readsCTE(s.Rarg, cteName) {
-			break // the columns have the types of the non-recursive term
+			break // in a recursive query the columns have the types of the non-recursive term
 		}
 		right := c.outputsOf(s.Rarg, parent, "")
 		if len(right) != len(out) {
@@ -332,7 +335,7 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 				}
 			}
 			out[i].containsSubLink = out[i].containsSubLink || right[i].containsSubLink
-			// one side may be converted to the type of the other
+			// PostgreSQL may convert one side to the type of the other
 			out[i].computed = out[i].computed || right[i].computed || out[i].oid == 0
 			out[i].localColumn = out[i].localColumn && right[i].localColumn || hasLimit(s)
 			out[i].notFoldable = out[i].notFoldable && right[i].notFoldable || hasLimit(s)
@@ -379,20 +382,20 @@ func (s *levelItem) hasSubLinkColumn() bool {
 		slices.ContainsFunc(s.columns, func(t levelColumn) bool { return t.containsSubLink })
 }
 
-// hasVirtualColumn tells whether a table has virtual columns. The owner has written their expressions; the statement
-// shows only the column's name. PostgreSQL considers an array conversion, a CASE or a subscript in them leak-proof.
+// hasVirtualColumn tells whether a table has virtual columns. The owner has written their expressions, and the
+// statement shows only their names. PostgreSQL considers an array conversion, a CASE or a subscript in such an
+// expression leak-proof.
 func hasVirtualColumn(r *catalog.Relation) bool {
 	return slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return column.Virtual })
 }
 
-// hasLimit tells whether PostgreSQL computes the outputs of a query in FROM before anything compares them. Without
-// LIMIT and OFFSET it puts the query's own expression in the place of a column, even if it does not pull the query up.
-// It also pushes conditions on the column into the query. Row security puts off what is computed of that expression if
-// it names a column that survives folding. Aggregates are always computed before.
+// hasLimit tells whether a query in FROM has LIMIT or OFFSET. Then PostgreSQL computes the outputs of the query before
+// any expression compares them. Without LIMIT and OFFSET, PostgreSQL puts the query's expression in the place of the
+// column, even if it does not pull the query up. It also pushes conditions on the column into the query. Row security
+// delays such a condition only if the expression names a column that survives constant folding.
 func hasLimit(s *sqltext.SelectStmt) bool { return s.LimitCount != nil || s.LimitOffset != nil }
 
-// mayBeComputed tells whether PostgreSQL may compute an output of a query in FROM at the place where something names
-// it.
+// mayBeComputed tells whether PostgreSQL may compute an output of a query in FROM where an outer expression names it.
 func (c *hardenedAnalysis) mayBeComputed(n *sqltext.Node, level *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef:
@@ -400,15 +403,15 @@ func (c *hardenedAnalysis) mayBeComputed(n *sqltext.Node, level *queryLevel) boo
 	case *sqltext.Node_ColumnRef:
 		m := c.resolveColumn(x.ColumnRef, level)
 		return !m.known || m.computed
-	case *sqltext.Node_FuncCall: // PostgreSQL computes an aggregate before
+	case *sqltext.Node_FuncCall: // PostgreSQL computes an aggregate before any outer expression
 		return !(slices.Contains([]string{"count", "min", "max"}, lastNamePart(x.FuncCall.Funcname)) &&
 			c.callType(x.FuncCall, level) != 0)
 	}
 	return true
 }
 
-// markPrecomputed notes that PostgreSQL computes the rows of an item first, and so does not compute its columns where
-// they are named.
+// markPrecomputed notes that PostgreSQL computes the rows of an item before other expressions, if it does so for this
+// item. Then none of the item's columns is computed where an expression names it.
 func (s *levelItem) markPrecomputed() {
 	if s.computedFirst || s.notPulledUp {
 		s.columns = slices.Clone(s.columns)
@@ -421,7 +424,7 @@ func (s *levelItem) markPrecomputed() {
 	}
 }
 
-// isNotPulledUp tells whether PostgreSQL is certain not to pull a query in FROM up into the query around it
+// isNotPulledUp tells whether PostgreSQL certainly does not pull a query in FROM up into the query around it
 // (is_simple_subquery of prepjointree.c).
 func (c *hardenedAnalysis) isNotPulledUp(s *sqltext.SelectStmt, parent *queryLevel) bool {
 	switch {
@@ -453,7 +456,7 @@ func (c *hardenedAnalysis) isLocalAggregate(f *sqltext.FuncCall, level *queryLev
 	case !(f.AggStar || slices.Contains(commonAggregates, lastNamePart(f.Funcname)) && c.isCatalogCall(f)):
 		return false
 	}
-	// an aggregate of outer columns alone belongs to the outer query
+	// an aggregate whose arguments name only outer columns belongs to the outer query
 	return slices.ContainsFunc(append(slices.Clone(f.Args), f.AggFilter), func(n *sqltext.Node) (isOwn bool) {
 		c.walkNodes(n, func(n *sqltext.Node) bool {
 			if ref := n.GetColumnRef(); ref != nil {
@@ -467,7 +470,8 @@ func (c *hardenedAnalysis) isLocalAggregate(f *sqltext.FuncCall, level *queryLev
 }
 
 // hasLocalAggregate tells whether an expression has an aggregate or a window function of its own query. After constant
-// folding it either still has one or is NULL. Then no condition on the expression can run before the aggregate.
+// folding the expression either still has one, or is NULL. So PostgreSQL cannot evaluate a condition on the expression
+// before the aggregate.
 func (c *hardenedAnalysis) hasLocalAggregate(n *sqltext.Node, level *queryLevel) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
 		found = found || c.isLocalAggregate(n.GetFuncCall(), level) ||
@@ -477,8 +481,8 @@ func (c *hardenedAnalysis) hasLocalAggregate(n *sqltext.Node, level *queryLevel)
 	return found
 }
 
-// hasUnfoldedAggregate tells whether an expression has a local aggregate, and constant folding cannot make the
-// expression NULL.
+// hasUnfoldedAggregate tells whether an expression has an aggregate of its own query, and constant folding cannot make
+// the expression NULL.
 func (c *hardenedAnalysis) hasUnfoldedAggregate(n *sqltext.Node, level *queryLevel) bool {
 	return c.isLocalAggregate(n.GetFuncCall(), level) ||
 		c.someOperandSurvives(n, level, func(n *sqltext.Node) (isOperand, survives bool) {
@@ -487,12 +491,12 @@ func (c *hardenedAnalysis) hasUnfoldedAggregate(n *sqltext.Node, level *queryLev
 		})
 }
 
-// commonAggregates are frequent aggregates of PostgreSQL.
+// commonAggregates are the aggregates of PostgreSQL that the analysis knows.
 var commonAggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg",
 	"json_object_agg", "jsonb_object_agg", "bool_and", "bool_or", "every"}
 
-// readsCTE tells whether the recursive term of a query reads the WITH query with this name. It must have no other WITH
-// query of that name inside.
+// readsCTE tells whether the recursive term of a WITH query reads the query itself. It is false if the term contains
+// further WITH queries, which might have the same name.
 func (c *hardenedAnalysis) readsCTE(s *sqltext.SelectStmt, name string) bool {
 	found, others := false, s.GetWithClause() != nil
 	sqltext.EachChild(s, func(n *sqltext.Node) {
@@ -505,7 +509,7 @@ func (c *hardenedAnalysis) readsCTE(s *sqltext.SelectStmt, name string) bool {
 	return found && !others
 }
 
-// valuesColumns returns the columns of a VALUES list.
+// valuesColumns returns the columns of a VALUES list; nil if the list has more than nine.
 func (c *hardenedAnalysis) valuesColumns(lists []*sqltext.Node, parent *queryLevel) []levelColumn {
 	names := []string{"column1", "column2", "column3", "column4", "column5", "column6", "column7", "column8", "column9"}
 	var out []levelColumn
@@ -528,7 +532,7 @@ func (c *hardenedAnalysis) valuesColumns(lists []*sqltext.Node, parent *queryLev
 	return out
 }
 
-// starColumnsOf returns the columns that * or item.* stands for, or nil if they are not known.
+// starColumnsOf returns the columns for which * or item.* stands; nil if they are not known.
 func (c *hardenedAnalysis) starColumnsOf(ref *sqltext.ColumnRef, level *queryLevel) []levelColumn {
 	if level.unknownColumns || level.hasMergedColumns || len(ref.Fields) > 2 {
 		return nil
@@ -589,7 +593,7 @@ func (c *hardenedAnalysis) addItems(n *sqltext.Node, ownLevel *queryLevel) {
 	case *sqltext.Node_RangeTableFunc:
 		ownLevel.addItem(&levelItem{alias: n.RangeTableFunc.GetAlias().GetAliasname()})
 	default:
-		ownLevel.addItem(&levelItem{}) // TABLESAMPLE
+		ownLevel.addItem(&levelItem{}) // the item is a TABLESAMPLE
 	}
 }
 
@@ -612,7 +616,7 @@ func (c *hardenedAnalysis) tableItem(v *sqltext.RangeVar) *levelItem {
 	case ref.fragment == nil || len(alias.GetColnames()) > 0 || !tableKinds[ref.relation.Kind]:
 		return i
 	case ref.fragment.isView():
-		if c.readsKeyOnlyColumn(ref) { // a function takes the place of the table
+		if c.readsKeyOnlyColumn(ref) { // the rewriter will put a function in the place of the table
 			return i
 		}
 		i.table, i.isPlain = ref.fragment.visible, ref.fragment.isPlain
@@ -625,8 +629,8 @@ func (c *hardenedAnalysis) tableItem(v *sqltext.RangeVar) *levelItem {
 	return i
 }
 
-// setReturningFunctions are functions that PostgreSQL runs completely before anything compares their rows. A column
-// without a name here has the name of the item.
+// setReturningFunctions are functions that PostgreSQL runs to the end before any expression compares their rows. A
+// column with name "" here gets the name of the FROM item.
 var setReturningFunctions = map[string][]levelColumn{
 	"unnest": {{}}, "generate_series": {{}}, "generate_subscripts": {{oid: 23}},
 	"jsonb_array_elements": {{name: "value", oid: 3802}}, "jsonb_array_elements_text": {
@@ -640,7 +644,7 @@ var setReturningFunctions = map[string][]levelColumn{
 	"regexp_split_to_table": {{oid: 25}}, "string_to_table": {{oid: 25}}, "regexp_matches": {{oid: 1009}},
 }
 
-// functionItem returns a function in FROM as an item. Its columns are known only for setReturningFunctions, since
+// functionItem returns the FROM item that a function makes. Its columns are known only for setReturningFunctions, since
 // PostgreSQL may inline other functions.
 func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, level *queryLevel) *levelItem {
 	i := &levelItem{alias: f.GetAlias().GetAliasname()}
@@ -679,7 +683,8 @@ func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, level *queryLe
 	return i
 }
 
-// typeOf returns the type of an expression, if the type is certain and any two values of it can be compared; else 0.
+// typeOf returns the type of an expression. The result is 0 if the type is not certain, or if some values of the type
+// cannot be compared.
 func (c *hardenedAnalysis) typeOf(n *sqltext.Node, level *queryLevel) uint32 {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
@@ -735,7 +740,7 @@ func (c *hardenedAnalysis) typeOf(n *sqltext.Node, level *queryLevel) uint32 {
 	return 0
 }
 
-// subLinkType returns the type of the value of a sub-select with one column.
+// subLinkType returns the type of the value of a sub-select with one column; 0 if it is not certain.
 func (c *hardenedAnalysis) subLinkType(s *sqltext.SubLink, level *queryLevel) uint32 {
 	if columns := c.outputsOf(s.GetSubselect().GetSelectStmt(), level, ""); len(columns) == 1 {
 		return columns[0].oid

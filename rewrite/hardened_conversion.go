@@ -7,11 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A value may have to be converted before it is compared, as numbers are to floating point. The conversion may raise an
-// error.
+// PostgreSQL may have to convert a value before it compares the value, for example a number to floating point. The
+// conversion may raise an error.
 
-// isConstantCast tells whether a cast is of a constant, and PostgreSQL computes it no later than at planning. It casts
-// texts when it parses, and values of plain types by IMMUTABLE functions when it plans.
+// isConstantCast tells whether a cast converts a constant, and PostgreSQL does so before it reads any row. PostgreSQL
+// casts string literals when it parses, and values of plain types by IMMUTABLE functions when it plans.
 func isConstantCast(t *sqltext.TypeCast) bool {
 	c := t.GetArg().GetAConst()
 	return c != nil && (c.Isnull || c.GetSval() != nil ||
@@ -19,31 +19,32 @@ func isConstantCast(t *sqltext.TypeCast) bool {
 			lastNamePart(t.GetTypeName().GetNames())))
 }
 
-// conversionTargets are types to which PostgreSQL converts other operands before it compares them, by a conversion that
-// may raise an error. It converts numbers to floating point, big integers to OIDs, and dates and times to each other in
-// lists. With 2, PostgreSQL may convert a parameter to the type, whatever type the client declares.
+// conversionTargets are types to which PostgreSQL may convert other operands before it compares them, by a conversion
+// that may fail. It converts numbers to floating point, big integers to OIDs, and in lists dates and times to each
+// other. The value 2 means that PostgreSQL may convert a parameter to the type, whatever type the client declares.
 var conversionTargets = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2,
 	2205: 2,
 	2206: 2, 3734: 2, 3769: 2, 4089: 2, 4096: 2, 4191: 2}
 
-// plainTypeNames are the types that a client may declare for a parameter without a conversion that may fail.
+// plainTypeNames are the types that a client may declare for a parameter, because converting their values cannot fail.
 var plainTypeNames = []string{"bool", "int2", "int4", "int8", "text", "varchar", "bpchar", "uuid", "timestamptz",
 	"jsonb", "json", "bytea"}
 
-// IsPlainParameterType tells whether a client may declare a parameter with this OID as its type without a conversion
-// that may fail. The type must be plain, or an array of a plain type.
+// IsPlainParameterType tells whether a client may declare this type for a parameter, because converting its values
+// cannot fail. The type must be plain, or an array of a plain type.
 func IsPlainParameterType(oid uint32) bool {
 	return slices.Contains([]uint32{16, 17, 20, 21, 23, 25, 114, 1042, 1043, 1184, 2950, 3802, 1000, 1005, 1007,
 		1009, 1014, 1015, 1016, 2951}, oid)
 }
 
-// comparesSafely tells whether an operator needs no conversion that may fail, except of columns of the query itself,
-// which row security delays. It looks only at the operands of comparisons, since other operators are not leak-proof.
+// comparesSafely tells whether an operator needs no conversion that may fail. Conversions of the query's own columns do
+// not count, because row security delays them. Only the operands of comparisons are checked, since PostgreSQL considers
+// no other operator leak-proof.
 func (c *hardenedAnalysis) comparesSafely(x *sqltext.A_Expr, context exprContext) bool {
 	compares := x.Kind != sqltext.AEXPR_OP && x.Kind != sqltext.AEXPR_LIKE && x.Kind != sqltext.AEXPR_ILIKE &&
 		x.Kind != sqltext.AEXPR_SIMILAR || slices.Contains(comparisonOperators, lastNamePart(x.Name))
 	switch items := x.Rexpr.GetList().GetItems(); {
-	// the values that name no column of the query become an array, whose type depends on the left operand
+	// PostgreSQL makes an array of the values that name no column of the query; its type depends on the left operand
 	case x.Kind == sqltext.AEXPR_IN:
 		var others []*sqltext.Node
 		for _, n := range items {
@@ -67,10 +68,10 @@ func (c *hardenedAnalysis) comparesSafely(x *sqltext.A_Expr, context exprContext
 	return c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, x.Rexpr}, compares, context)
 }
 
-// operandsCompareSafely tells whether comparing operands needs no conversion that may fail. compares tells whether the
-// operator is, or may be, a comparison.
+// operandsCompareSafely tells whether PostgreSQL can compare the operands without a conversion that may fail. compares
+// tells whether the operator is, or may be, a comparison.
 func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compares bool, context exprContext) bool {
-	if rows := operands[0].GetRowExpr(); rows != nil { // rows are compared column by column
+	if rows := operands[0].GetRowExpr(); rows != nil { // PostgreSQL compares rows column by column
 		for i := range rows.Args {
 			var column []*sqltext.Node
 			for _, n := range operands {
@@ -112,8 +113,9 @@ func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compa
 	return true
 }
 
-// unknownsCompareSafely tells whether comparing operands needs no conversion that may fail, if no operand certainly has
-// a type of conversionTargets, though one may have.
+// unknownsCompareSafely tells whether PostgreSQL can compare the operands without a conversion that may fail. It is
+// called if no operand certainly has a type in conversionTargets, though some operand's type is not known and may be
+// one.
 func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, context exprContext) bool {
 	unknown := func(n *sqltext.Node) bool {
 		if c.certainTypeOf(n, context) != 0 || n.GetAConst() != nil || n.GetParamRef() != nil || isCurrentTime(n) ||
@@ -130,7 +132,7 @@ func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, conte
 	}
 	for _, operand := range operands {
 		switch {
-		case n == 0, n == 1 && unknown(operand): // no operand is converted to another operand's type
+		case n == 0, n == 1 && unknown(operand): // PostgreSQL converts no operand to the type of another
 		case operand.GetAConst() != nil, isCurrentTime(operand), isFoldedConstant(operand),
 			slices.Contains(safelyConvertedTypes, c.certainTypeOf(operand, context)):
 		case operand.GetParamRef() != nil:
@@ -144,7 +146,7 @@ func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, conte
 	return true
 }
 
-// certainTypeOf returns the type of an operand, if it is certain, whether or not its values can be compared; else 0.
+// certainTypeOf returns the type of an operand, also if its values cannot be compared; 0 if the type is not certain.
 func (c *hardenedAnalysis) certainTypeOf(n *sqltext.Node, context exprContext) uint32 {
 	if t := c.typeOf(n, context.queryLevel); t != 0 {
 		return t
@@ -155,11 +157,11 @@ func (c *hardenedAnalysis) certainTypeOf(n *sqltext.Node, context exprContext) u
 	return 0
 }
 
-// safelyConvertedTypes are types whose values can all be converted to any type with which PostgreSQL compares them.
+// safelyConvertedTypes are types whose values PostgreSQL can all convert to any type with which it compares them.
 var safelyConvertedTypes = []uint32{16, 21, 23, 25, 700, 701, 1043, 2950, 3802}
 
 // defersComparison tells whether row security delays a comparison because of this operand: the operand's function is
-// not leak-proof, and has a column that survives folding.
+// not leak-proof, and has a column that survives constant folding.
 func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, context exprContext) bool {
 	if context.inSubquery {
 		return false
@@ -167,7 +169,7 @@ func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, context exprContext
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
 		name := lastNamePart(x.FuncCall.Funcname)
-		// the call may be a cast, which may do nothing (func_get_detail of parse_func.c)
+		// the call may be a cast that converts nothing (func_get_detail of parse_func.c)
 		if len(c.snap.TypesNamed("", name)) > 0 || len(c.snap.TypesNamed("pg_catalog", name)) > 0 {
 			return false
 		}
@@ -180,10 +182,11 @@ func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, context exprContext
 	return false
 }
 
-// leakyOperators are operators none of which is leak-proof, whatever the types are.
+// leakyOperators are operators that are leak-proof for no types of operands.
 var leakyOperators = []string{"+", "-", "*", "/", "%", "||", "->", "->>", "#>", "#>>"}
 
-// subLinkComparesSafely tells whether a comparison with the rows of a sub-select needs no conversion that may fail.
+// subLinkComparesSafely tells whether PostgreSQL can compare with the rows of a sub-select without a conversion that
+// may fail.
 func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, context exprContext) bool {
 	if s.Testexpr == nil {
 		return true
@@ -209,8 +212,8 @@ func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, context exp
 	return true
 }
 
-// hasLocalColumn tells whether an operand names a column of a table of this query that survives constant folding. It
-// does not look into sub-selects.
+// hasLocalColumn tells whether an operand names a column of a table of this query that survives constant folding.
+// Columns inside of sub-selects do not count.
 func (c *hardenedAnalysis) hasLocalColumn(n *sqltext.Node, context exprContext) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
 		found = found || n.GetColumnRef() != nil && c.resolveColumn(n.GetColumnRef(), context.queryLevel).localColumn

@@ -9,22 +9,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// The walk follows an expression down to the parts that may raise an error. Row security puts off the computation of an
-// expression that names a column of a table beside it.
+// The analysis follows an expression down to the parts that may raise an error. Because of row security, PostgreSQL
+// delays an expression that names a column of a table in the same query until the row is known to be visible.
 
 // walkNodes calls f for a node and, where f returns true, for the nodes inside.
 func (c *hardenedAnalysis) walkNodes(n *sqltext.Node, f func(*sqltext.Node) bool) {
 	if n == nil || !f(n) {
 		return
 	}
-	if c.nodeVisits++; c.nodeVisits > maxNodeVisits { // each part of a long expression is walked several times
+	if c.nodeVisits++; c.nodeVisits > maxNodeVisits { // walkNodes visits each part of a long expression several times
 		c.harden("it is too long to be followed")
 		return
 	}
 	sqltext.EachChild(n, func(child *sqltext.Node) { c.walkNodes(child, f) })
 }
 
-// harmlessKinds are kinds of nodes that raise no error themselves.
+// harmlessKinds are kinds of nodes that raise no error by themselves; their operands are checked separately.
 var harmlessKinds = []string{
 	"A_Const", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "CollateClause", "ColumnRef", "Float",
 	"Integer", "List",
@@ -100,7 +100,7 @@ func (c *hardenedAnalysis) visitExpr(n *sqltext.Node, context exprContext) (isOw
 	}
 	if !slices.Contains(harmlessKinds, kind) && !c.cannotFail(n, context) {
 		switch {
-		case kind == "A_Indices": // checkSubscripts handles subscripts
+		case kind == "A_Indices": // checkSubscripts has checked the subscripts
 		case kind == "A_ArrayExpr" && !context.shownRowsOnly:
 			// PostgreSQL considers an array constructor leak-proof, whatever its elements are (contain_leaked_vars)
 			c.harden("it may make an array of arrays")
@@ -116,8 +116,8 @@ func (c *hardenedAnalysis) visitExpr(n *sqltext.Node, context exprContext) (isOw
 	return passes
 }
 
-// checkOperators hardens the plan unless all operators with a name belong to PostgreSQL or to known extensions. BETWEEN
-// and its like use comparison operators.
+// checkOperators hardens the plan unless all operators of that name belong to PostgreSQL or to known extensions.
+// BETWEEN and its variants have names of key words, and use comparison operators.
 func (c *hardenedAnalysis) checkOperators(name []*sqltext.Node) {
 	names := []string{lastNamePart(name)}
 	if len(name) > 0 && strings.Trim(names[0], "ABCDEFGHIJKLMNOPQRSTUVWXYZ ") == "" {
@@ -138,8 +138,8 @@ func lastNamePart(names []*sqltext.Node) string {
 	return names[len(names)-1].GetString_().GetSval()
 }
 
-// isCatalogCall tells whether a call can only mean a function of pg_catalog, of information_schema, or of known
-// extensions. No function of another role may take its place.
+// isCatalogCall tells whether a call can only mean a function of pg_catalog, of information_schema or of a known
+// extension, and not a function of another role.
 func (c *hardenedAnalysis) isCatalogCall(f *sqltext.FuncCall) bool {
 	schema, name, ok := qualifiedName(f.Funcname)
 	if ok && schema == "information_schema" {
@@ -153,8 +153,8 @@ func (c *hardenedAnalysis) isCatalogCall(f *sqltext.FuncCall) bool {
 		func(f *catalog.Function) bool { return !isKnownExtension(f.Extension) || f.MayBeReplaced })
 }
 
-// visitSubLink visits a sub-select in an expression. In an output it runs for shown rows only; elsewhere it runs
-// whenever an expression needs it.
+// visitSubLink visits a sub-select in an expression. In an output, PostgreSQL runs the sub-select for visible rows
+// only; elsewhere, whenever an expression needs it.
 func (c *hardenedAnalysis) visitSubLink(s *sqltext.SubLink, context exprContext) {
 	query := s.GetSubselect().GetSelectStmt()
 	if context.shownRowsOnly && !context.inSubquery {
@@ -166,15 +166,16 @@ func (c *hardenedAnalysis) visitSubLink(s *sqltext.SubLink, context exprContext)
 		!(query != nil && (returnsOneRow(query) && c.hasOwnAggregate(query, context.queryLevel) || hasLimitOne(query))):
 		c.harden("a sub-select that is compared with may have several rows")
 		return
-	case s.SubLinkType == sqltext.ARRAY_SUBLINK: // the array's elements may be arrays, and it may become too large
+	// the elements may be arrays of different sizes, and the array may become too large
+	case s.SubLinkType == sqltext.ARRAY_SUBLINK:
 		c.harden("a sub-select makes an array")
 		return
 	}
 	c.visitQuery(query, context.queryLevel, false, true)
 }
 
-// hasOwnAggregate tells whether the aggregate in a SELECT belongs to that SELECT. An aggregate over outer columns alone
-// belongs to the outer query (check_agglevels_and_constraints of PostgreSQL's parse_agg.c).
+// hasOwnAggregate tells whether the aggregate in a SELECT belongs to that SELECT. An aggregate whose arguments name
+// only outer columns belongs to the outer query (check_agglevels_and_constraints of PostgreSQL's parse_agg.c).
 func (c *hardenedAnalysis) hasOwnAggregate(s *sqltext.SelectStmt, parent *queryLevel) bool {
 	isOwn, outer := false, false
 	f := s.TargetList[0].GetResTarget().GetVal().GetFuncCall()

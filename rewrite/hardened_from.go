@@ -7,10 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// The functions below visit the items of FROM. An item belongs to its query, may be LATERAL, and may be joined by the
-// names of columns, which PostgreSQL compares.
+// The functions below visit the items of FROM. An item may be LATERAL, and may be joined by USING or NATURAL, for which
+// PostgreSQL compares columns of the same name.
 
-// analyzeFromItem visits an item of a FROM clause.
+// analyzeFromItem visits an item of a FROM clause and searches for a reason to harden the plan.
 func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, context exprContext) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
@@ -25,7 +25,7 @@ func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, context exprContext)
 			if !c.isCTE(n.RangeVar.Relname) {
 				c.harden("it reads a catalog")
 			}
-		case ref.isCatalog(): // see mustFenceCatalog
+		case ref.isCatalog(): // findFences puts OFFSET 0 around catalogs: see mustFenceCatalog
 		case ref.fragment == nil || ref.relation == nil:
 			c.harden("it reads a catalog")
 		case ref.relation.Kind == catalog.View:
@@ -47,7 +47,7 @@ func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, context exprContext)
 				c.visitQuery(query, context.queryLevel, false, context.inSubquery)
 				return
 			}
-			// The function reads no relation: it computes its outputs from the columns of items beside it.
+			// The LATERAL sub-select reads no relation: it computes its outputs from the columns of the items before it.
 			context.subqueryOutput = true
 			for _, list := range [][]*sqltext.Node{
 				query.GetTargetList(), query.GetValuesLists(), query.GetGroupClause(), query.GetSortClause(),
@@ -61,20 +61,20 @@ func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, context exprContext)
 		}
 		c.visitQuery(n.RangeSubselect.GetSubquery().GetSelectStmt(), context.parent, false, context.inSubquery)
 	case *sqltext.Node_JoinExpr:
-		// a LATERAL item could name what the alias hides
+		// a LATERAL item could name items inside the join, which the alias hides elsewhere
 		if n.JoinExpr.Alias != nil && (hasLateral(n.JoinExpr.Larg) || hasLateral(n.JoinExpr.Rarg)) {
 			c.harden("LATERAL in a join with an alias")
 			return
 		}
 		c.analyzeFromItem(n.JoinExpr.Larg, context)
 		c.analyzeFromItem(n.JoinExpr.Rarg, context)
-		// The condition of a join sees the two sides of the join. The other items of FROM count as items of an outer query.
+		// The condition of a join can name both sides of the join. The other items of FROM count as items of an outer query.
 		sides, left, right := &queryLevel{parent: context.parent}, &queryLevel{parent: context.parent},
 			&queryLevel{parent: context.parent}
 		c.addItems(n.JoinExpr.Larg, sides)
 		sideCount := len(sides.items)
 		left.hasMergedColumns, sides.hasMergedColumns = sides.hasMergedColumns, false
-		c.addItems(n.JoinExpr.Rarg, sides) // the right side may name columns of the left side
+		c.addItems(n.JoinExpr.Rarg, sides) // the right side, if it is LATERAL, may name columns of the left side
 		right.hasMergedColumns = sides.hasMergedColumns
 		for i, item := range sides.items {
 			if i < sideCount {
@@ -95,8 +95,8 @@ func (c *hardenedAnalysis) analyzeFromItem(n *sqltext.Node, context exprContext)
 	}
 }
 
-// visitRangeFunctions visits functions in FROM. PostgreSQL runs them for rows that are shown, with arguments computed
-// from such rows.
+// visitRangeFunctions visits functions in FROM. PostgreSQL runs them for visible rows only, and computes their
+// arguments from such rows.
 func (c *hardenedAnalysis) visitRangeFunctions(f *sqltext.RangeFunction, context exprContext) {
 	for _, n := range f.Functions {
 		call := n.GetList().GetItems()[0].GetFuncCall()
@@ -115,13 +115,13 @@ func (c *hardenedAnalysis) visitRangeFunctions(f *sqltext.RangeFunction, context
 	}
 }
 
-// tableKinds are the kinds of relations that PostgreSQL reads as it reads tables. A view of pgconsent over a
-// materialized view or a foreign table is a security barrier. How a foreign server evaluates a condition is not
-// checked.
+// tableKinds are the kinds of relations that PostgreSQL reads as it reads tables. Agents read a materialized view
+// through a view of pgconsent that is a security barrier. A foreign table is not in the list, because how a foreign
+// server evaluates a condition is not known.
 var tableKinds = map[catalog.RelKind]bool{catalog.Table: true, catalog.PartitionedTable: true,
 	catalog.MaterializedView: true}
 
-// hasLateral tells whether an item of FROM may name the items beside it.
+// hasLateral tells whether an item of FROM may name the items before it.
 func hasLateral(n *sqltext.Node) bool {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_JoinExpr:
@@ -134,7 +134,7 @@ func hasLateral(n *sqltext.Node) bool {
 	return true
 }
 
-// checkUsing checks the columns that a join compares by their names.
+// checkUsing checks the columns that a USING or NATURAL join compares because they have the same name.
 func (c *hardenedAnalysis) checkUsing(j *sqltext.JoinExpr, left, right *queryLevel, inSubquery bool) {
 	switch {
 	case !inSubquery && left.allTables() && right.allTables() && !(j.IsNatural && c.haveArraysOfOneName(left, right)):
@@ -158,8 +158,7 @@ func (c *hardenedAnalysis) checkUsing(j *sqltext.JoinExpr, left, right *queryLev
 	}
 }
 
-// haveArraysOfOneName tells whether both sides of a join have a column of the same name, and these are arrays of
-// different types.
+// haveArraysOfOneName tells whether both sides of a join have an array column of the same name, but of different types.
 func (c *hardenedAnalysis) haveArraysOfOneName(left, right *queryLevel) bool {
 	for _, l := range left.items {
 		for _, column := range l.table.Columns {

@@ -6,13 +6,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// PostgreSQL computes an expression over a row only after row security has let the row through, unless it considers the
-// expression's functions leak-proof. For that it looks for columns among the arguments of functions that are not
-// leak-proof (contain_leaked_vars of clauses.c). It finds no column where a placeholder stands for a value. That is so
-// where an array is converted element by element, or CASE compares one value with several. And some operators are
+// PostgreSQL computes an expression only after row security has accepted the row, unless it considers the expression's
+// functions leak-proof. To find out, PostgreSQL searches the arguments of functions that are not leak-proof for columns
+// (contain_leaked_vars of clauses.c). It finds no column where a placeholder stands for a value: in the conversion of
+// an array's elements, and in a CASE that compares one value with several. In addition, some operators are marked
 // leak-proof although they can fail.
 
-// checkFalseLeakproof looks for expressions that PostgreSQL considers leak-proof although they can fail.
+// checkFalseLeakproof hardens the plan if PostgreSQL considers an expression leak-proof although it can fail.
 func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, context exprContext) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_TypeCast:
@@ -31,7 +31,7 @@ func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, context exprCont
 			}
 		}
 		c.checkArrayChoice(append(results, x.CaseExpr.Defresult), context)
-	case *sqltext.Node_A_Indirection: // types of a fixed length have no slices
+	case *sqltext.Node_A_Indirection: // types of a fixed length cannot be sliced, which is an error
 		if slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() != nil }) {
 			fields := slices.ContainsFunc(x.AIndirection.Indirection,
 				func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
@@ -40,7 +40,8 @@ func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, context exprCont
 				c.harden("it subscripts what may be no array")
 			}
 		}
-	// rows of such comparisons cost nothing, so that the planner evaluates them first; and their size is bounded
+	// comparisons of rows cost nothing in the planner's estimate, so that it evaluates them first; the size of a row is
+	// bounded
 	case *sqltext.Node_A_ArrayExpr, *sqltext.Node_RowExpr:
 		columns := 0
 		c.walkNodes(n, func(n *sqltext.Node) bool {
@@ -59,7 +60,7 @@ func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, context exprCont
 	}
 }
 
-// checkSubscripts checks the subscripts of an array, which PostgreSQL converts to integers by assignment casts. It
+// checkSubscripts checks the subscripts of an array. PostgreSQL converts them to integers by assignment casts, and
 // considers fetching an element leak-proof.
 func (c *hardenedAnalysis) checkSubscripts(i *sqltext.A_Indices, context exprContext) {
 	for _, n := range []*sqltext.Node{i.Lidx, i.Uidx} {
@@ -76,11 +77,11 @@ func (c *hardenedAnalysis) checkSubscripts(i *sqltext.A_Indices, context exprCon
 	}
 }
 
-// maxLargeColumns is how many columns with possibly large values a condition may join into one value: PostgreSQL makes
-// no value of 1 GB. (Texts of more than 256 MB are not covered.)
+// maxLargeColumns bounds how many columns with possibly large values a condition may join into one value, because
+// PostgreSQL fails to make a value of 1 GB. (Texts of more than 256 MB are not covered.)
 const maxLargeColumns = 3
 
-// countLargeValues returns of how many large values a column may be made.
+// countLargeValues returns how many large values one column may contain.
 func (c *hardenedAnalysis) countLargeValues(ref *sqltext.ColumnRef, level *queryLevel) int {
 	switch m := c.resolveColumn(ref, level); {
 	case m.ofTable && m.known && !m.computed && m.rawOID == 0, m.rawOID == scalarType:
@@ -93,19 +94,20 @@ func (c *hardenedAnalysis) countLargeValues(ref *sqltext.ColumnRef, level *query
 	return 1
 }
 
-// smallTypes are the types without large values.
+// smallTypes are the types whose values are always small.
 var smallTypes = []uint32{16, 18, 19, 20, 21, 23, 26, 700, 701, 790, 829, 869, 650, 1082, 1083, 1114, 1184, 1186,
 	1266, 1700, 2950}
 
-// isStrict tells whether an expression is NULL if one of its operands is. Then constant folding (eval_const_expressions
-// of clauses.c) either keeps a column in it or makes the whole expression NULL. Nothing of a NULL is computed. Only
-// certain expressions count. CASE, COALESCE, AND, IN, BETWEEN and their like may fold to a part of themselves, or to a
-// value, and lose the column. So may, as of 17, a value that is searched for in a constant range.
+// isStrict tells whether an expression is NULL if one of its operands is NULL. Constant folding (eval_const_expressions
+// of clauses.c) then either leaves a column in the expression or replaces it by NULL, and PostgreSQL computes nothing
+// for a NULL. The result is true for certain kinds of expressions only. CASE, COALESCE, AND, IN, BETWEEN and the like
+// may fold to a part of themselves, or to a value, and lose the column. As of PostgreSQL 17, so may a test whether a
+// value is in a constant range.
 func (c *hardenedAnalysis) isStrict(n *sqltext.Node, level *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
-		// an array that contains NULL is not NULL itself
+		// the excluded operators work on arrays, and an array that contains NULL is not NULL itself
 		return ok && (x.AExpr.Kind == sqltext.AEXPR_OP || x.AExpr.Kind == sqltext.AEXPR_LIKE ||
 			x.AExpr.Kind == sqltext.AEXPR_ILIKE || x.AExpr.Kind == sqltext.AEXPR_SIMILAR) && name != "<@" &&
 			name != "@>" && name != "#=" && (name != "||" || c.isScalar(x.AExpr.Lexpr, level) &&
@@ -116,16 +118,16 @@ func (c *hardenedAnalysis) isStrict(n *sqltext.Node, level *queryLevel) bool {
 		return x.AIndirection.GetArg().GetColumnRef() != nil
 	case *sqltext.Node_FuncCall:
 		return slices.Contains(strictFunctions, lastNamePart(x.FuncCall.Funcname)) && c.isCatalogCall(x.FuncCall)
-	case *sqltext.Node_List, *sqltext.Node_CaseWhen: // these nodes only hold the operands of others
+	case *sqltext.Node_List, *sqltext.Node_CaseWhen: // these nodes only hold the operands of other nodes
 		return true
 	}
 	return false
 }
 
-// survivesFolding tells whether the computation of an expression itself has a column in it, whatever is folded, where
-// one of its parts has one.
+// survivesFolding tells whether an expression, of which a part names a column, still contains a column after constant
+// folding.
 func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, context exprContext) bool {
-	all := func(values []*sqltext.Node) bool { // PostgreSQL may convert each value by itself
+	all := func(values []*sqltext.Node) bool { // PostgreSQL may convert each value separately
 		return !slices.ContainsFunc(values, func(n *sqltext.Node) bool {
 			return n.GetNode() != nil && n.GetAConst() == nil && !c.hasLocalColumn(n, context)
 		})
@@ -146,7 +148,7 @@ func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, context exprContext)
 			return true
 		}
 		return c.hasNotFoldableOperand(n, context)
-	case *sqltext.Node_A_Expr: // these expressions may have a value if an operand is NULL
+	case *sqltext.Node_A_Expr: // these expressions may have a value although an operand is NULL
 		switch x.AExpr.Kind {
 		case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT, sqltext.AEXPR_NULLIF:
 			return c.isNotFoldable(x.AExpr.Lexpr, context) || c.isNotFoldable(x.AExpr.Rexpr, context)
@@ -159,7 +161,7 @@ func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, context exprContext)
 	return true
 }
 
-// strictFunctions are common functions of PostgreSQL whose overloads are all STRICT.
+// strictFunctions are common functions of PostgreSQL all of whose overloads are STRICT.
 var strictFunctions = []string{
 	"lower", "upper", "initcap", "length", "char_length", "character_length", "octet_length", "bit_length", "substr",
 	"substring", "left", "right", "btrim", "ltrim", "rtrim", "replace", "split_part", "strpos", "position", "repeat",
@@ -175,8 +177,8 @@ var strictFunctions = []string{
 	"array_lower", "cardinality", "similarity", "word_similarity", "strict_word_similarity", "get_byte", "hashtext",
 }
 
-// isNotFoldable tells whether an operand names a column of a table of this query that survives folding. It survives if
-// no operand beside the column can be NULL.
+// isNotFoldable tells whether an operand names a column of a table of this query, and constant folding cannot remove
+// it. That is so if no other operand beside the column can be NULL.
 func (c *hardenedAnalysis) isNotFoldable(n *sqltext.Node, context exprContext) bool {
 	if ref := n.GetColumnRef(); ref != nil {
 		m := c.resolveColumn(ref, context.queryLevel)
@@ -188,8 +190,8 @@ func (c *hardenedAnalysis) isNotFoldable(n *sqltext.Node, context exprContext) b
 	})
 }
 
-// someOperandSurvives tells whether a strict expression has an operand that counts, and no operand that constant
-// folding may make NULL.
+// someOperandSurvives tells whether a strict expression has an operand of the wanted kind (isOperand), and constant
+// folding can make no operand NULL (all survive).
 func (c *hardenedAnalysis) someOperandSurvives(n *sqltext.Node, level *queryLevel,
 	operand func(*sqltext.Node) (isOperand, survives bool)) bool {
 	if !c.isStrict(n, level) {
@@ -197,7 +199,7 @@ func (c *hardenedAnalysis) someOperandSurvives(n *sqltext.Node, level *queryLeve
 	}
 	found, all := false, true
 	sqltext.EachChild(n, func(child *sqltext.Node) {
-		// the node is a name, or a value that is not NULL
+		// a child that is a name, a type or a constant other than NULL cannot make the expression NULL
 		if child.GetString_() != nil || child.GetTypeName() != nil || child.GetAConst() != nil && !child.GetAConst().Isnull {
 			return
 		}
@@ -207,19 +209,19 @@ func (c *hardenedAnalysis) someOperandSurvives(n *sqltext.Node, level *queryLeve
 	return found && all
 }
 
-// hasNotFoldableOperand tells whether a call has an operand that is not foldable. For CASE and COALESCE it must be the
-// first operand.
+// hasNotFoldableOperand tells whether a call has an operand for which isNotFoldable is true. For CASE and COALESCE the
+// first operand must be one.
 func (c *hardenedAnalysis) hasNotFoldableOperand(n *sqltext.Node, context exprContext) bool {
 	return c.hasOperand(n, func(n *sqltext.Node) bool { return c.isNotFoldable(n, context) })
 }
 
-// hasOperand tells whether a call has an operand for which survives is true. For CASE and COALESCE it must be the first
-// operand.
+// hasOperand tells whether a call has an operand for which survives is true. For CASE and COALESCE the first operand
+// must be one.
 func (c *hardenedAnalysis) hasOperand(n *sqltext.Node, survives func(*sqltext.Node) bool) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
 		switch lastNamePart(x.FuncCall.Funcname) {
-		// as of 17, PostgreSQL folds these functions if the range is constant
+		// as of version 17, PostgreSQL folds these functions if the range is constant
 		case "elem_contained_by_range", "range_contains_elem":
 			return false
 		}
@@ -233,7 +235,7 @@ func (c *hardenedAnalysis) hasOperand(n *sqltext.Node, survives func(*sqltext.No
 		if x.CaseExpr.Arg == nil {
 			return survives(whenClause)
 		}
-		// folding removes branches with WHEN NULL, and with the last branch the value that CASE compares
+		// constant folding removes branches with WHEN NULL, and with the last branch also the value that CASE compares
 		return survives(x.CaseExpr.Arg) && (survives(whenClause) || whenClause.GetAConst() != nil &&
 			!whenClause.GetAConst().Isnull)
 	}
@@ -265,7 +267,7 @@ func (c *hardenedAnalysis) isArrayTypeName(t *sqltext.TypeName) bool {
 	return len(types) == 0
 }
 
-// isPlainArray tells whether an expression is ARRAY[...] without an array among its elements: PostgreSQL converts each
+// isPlainArray tells whether an expression is ARRAY[...] and no element is an array, so that PostgreSQL converts each
 // element separately.
 func (c *hardenedAnalysis) isPlainArray(n *sqltext.Node, context exprContext) bool {
 	return n.GetAArrayExpr() != nil && !slices.ContainsFunc(n.GetAArrayExpr().Elements, func(n *sqltext.Node) bool {
@@ -274,7 +276,8 @@ func (c *hardenedAnalysis) isPlainArray(n *sqltext.Node, context exprContext) bo
 	})
 }
 
-// checkArrayChoice hardens the plan unless the values, one of which is chosen, have one type, or are no arrays.
+// checkArrayChoice hardens the plan if an expression chooses one of several values which are arrays and may not have
+// the same type.
 func (c *hardenedAnalysis) checkArrayChoice(values []*sqltext.Node, context exprContext) {
 	n, array, hasSameVersion := 0, false, true
 	var of uint32
@@ -292,11 +295,11 @@ func (c *hardenedAnalysis) checkArrayChoice(values []*sqltext.Node, context expr
 	}
 }
 
-// scalarType stands for any type that is not an array type.
+// scalarType stands for a type of which only one thing is certain: it is not an array type.
 const scalarType = ^uint32(0)
 
-// rawTypeOf returns the type of an expression if it is certain, whether or not its values can be compared. It returns
-// scalarType if only that is certain, else 0.
+// rawTypeOf returns the type of an expression, also if its values cannot be compared. The result is scalarType if only
+// that is certain, and 0 if nothing is.
 func (c *hardenedAnalysis) rawTypeOf(n *sqltext.Node, level *queryLevel) uint32 {
 	if ref := n.GetColumnRef(); ref != nil {
 		return c.resolveColumn(ref, level).rawOID
@@ -310,7 +313,7 @@ func (c *hardenedAnalysis) rawTypeOf(n *sqltext.Node, level *queryLevel) uint32 
 	return 0
 }
 
-// isScalar tells whether an expression is certainly no array.
+// isScalar tells whether an expression is certainly not an array.
 func (c *hardenedAnalysis) isScalar(n *sqltext.Node, level *queryLevel) bool {
 	all := func(list []*sqltext.Node) bool {
 		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return n.GetNode() != nil && !c.isScalar(n, level) })
@@ -361,7 +364,7 @@ func (c *hardenedAnalysis) isScalar(n *sqltext.Node, level *queryLevel) bool {
 	return false
 }
 
-// scalarFunctions are common functions whose results are no arrays. For other functions that is not certain.
+// scalarFunctions are common functions whose results are never arrays. Other functions may return arrays.
 var scalarFunctions = []string{"count", "sum", "avg", "date_trunc", "date_part", "extract", "to_char", "length",
 	"round",
 	"floor", "ceil", "abs", "concat", "concat_ws", "left", "right", "substring", "substr", "replace", "trim",
@@ -373,7 +376,7 @@ var scalarFunctions = []string{"count", "sum", "avg", "date_trunc", "date_part",
 	"similarity", "make_date", "greatest", "least", "initcap", "to_date", "to_timestamp", "regexp_replace",
 	"jsonb_object_agg", "json_object_agg"}
 
-// isNoRange tells whether the argument of lower or upper is certainly no range, whose bounds may be arrays.
+// isNoRange tells whether the argument of lower or upper is certainly not a range, whose bounds may be arrays.
 func (c *hardenedAnalysis) isNoRange(n *sqltext.Node, level *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
@@ -391,18 +394,19 @@ func (c *hardenedAnalysis) isNoRange(n *sqltext.Node, level *queryLevel) bool {
 // firstArgTypeFunctions are the functions whose result has the type of their first argument.
 var firstArgTypeFunctions = []string{"max", "min", "lag", "lead", "first_value", "last_value", "nth_value", "nullif"}
 
-// isArrayType tells whether a type is an array type.
+// isArrayType tells whether a type is an array type; unknown types count as array types.
 func (c *hardenedAnalysis) isArrayType(oid uint32) bool {
 	t := c.snap.TypeByOID(oid)
 	return t == nil || t.Element != 0
 }
 
-// mayConvertArrays tells whether two columns that are merged into one may be arrays of different types.
+// mayConvertArrays tells whether merging columns of the types a and b may convert an array to another array type.
 func (c *hardenedAnalysis) mayConvertArrays(a, b uint32) bool {
 	return (a != b || a == 0) && (a != scalarType && c.isArrayType(a) || b != scalarType && c.isArrayType(b))
 }
 
-// checkSetOperation checks the columns of a set operation in FROM, or in a WITH query.
+// checkSetOperation hardens the plan if UNION, INTERSECT or EXCEPT, in FROM or in a WITH query, has unknown columns or
+// may have to convert arrays.
 func (c *hardenedAnalysis) checkSetOperation(s *sqltext.SelectStmt, parent *queryLevel) {
 	left, right := c.outputsOf(s.Larg, parent, ""), c.outputsOf(s.Rarg, parent, "")
 	if left == nil || len(left) != len(right) {
@@ -416,7 +420,8 @@ func (c *hardenedAnalysis) checkSetOperation(s *sqltext.SelectStmt, parent *quer
 	}
 }
 
-// isUntypedConstant tells whether a constant gets its type from its context.
+// isUntypedConstant tells whether an expression is a constant whose type PostgreSQL takes from the context: a string
+// literal or NULL.
 func isUntypedConstant(n *sqltext.Node) bool {
 	c := n.GetAConst()
 	return c != nil && (c.Isnull || c.GetSval() != nil)
@@ -436,10 +441,10 @@ func typeOfCurrentTime(n *sqltext.Node) uint32 {
 	return 1184
 }
 
-// becomeOneType tells whether values become one type without a conversion that may fail at run time. PostgreSQL makes
-// an array of them, or compares one with the others. Integers become any number, and PostgreSQL converts constants as
-// it plans, other than times, which depend on the time zone. A parameter has the type of the others unless another is
-// declared.
+// becomeOneType tells whether PostgreSQL can give values one type without a conversion that may fail at run time.
+// PostgreSQL makes an array of the values, or compares one with the others. Integers can become any number. Constants
+// are converted at planning, except times, which depend on the time zone. A parameter gets the type of the other
+// values, unless the client declares its type.
 func (c *hardenedAnalysis) becomeOneType(values []*sqltext.Node, context exprContext) bool {
 	var of uint32
 	var numbers []*sqltext.A_Const
@@ -482,7 +487,7 @@ func (c *hardenedAnalysis) becomeOneType(values []*sqltext.Node, context exprCon
 			return false
 		}
 	}
-	// of the types that IsPlainParameterType allows, PostgreSQL converts values of these types
+	// between these types and some of the types that IsPlainParameterType accepts, PostgreSQL has to convert values
 	if params && n > 0 && (of == 1184 && c.readsWithoutRowSecurity() || of == 0 || of == 1082 || of == 1114 ||
 		conversionTargets[of] == 2) {
 		c.castsParams = true
@@ -490,8 +495,8 @@ func (c *hardenedAnalysis) becomeOneType(values []*sqltext.Node, context exprCon
 	return true
 }
 
-// readsWithoutRowSecurity tells whether the statement reads a relation without row security. There a hardened plan
-// alone does not make PostgreSQL check the rule first (see findFences).
+// readsWithoutRowSecurity tells whether the statement reads a relation without row security. For such a relation, a
+// hardened plan alone does not make PostgreSQL check the rule first (see findFences).
 func (c *hardenedAnalysis) readsWithoutRowSecurity() bool {
 	return slices.ContainsFunc(c.references,
 		func(ref *reference) bool { return ref.fragment != nil && ref.fragment.lacksRowSecurity })
@@ -501,7 +506,8 @@ func isFloatType(t uint32) bool { return t == 700 || t == 701 }
 
 func isIntegerType(t uint32) bool { return t == 20 || t == 21 || t == 23 }
 
-// arrayComparesSafely tells whether a comparison with the elements of an array needs no conversion that may fail.
+// arrayComparesSafely tells whether PostgreSQL can compare a value with the elements of an array without a conversion
+// that may fail.
 func (c *hardenedAnalysis) arrayComparesSafely(x *sqltext.A_Expr, context exprContext) bool {
 	if array := x.Rexpr.GetAArrayExpr(); array != nil {
 		return c.becomeOneType(append(slices.Clone(array.Elements), x.Lexpr), context) &&
@@ -513,13 +519,13 @@ func (c *hardenedAnalysis) arrayComparesSafely(x *sqltext.A_Expr, context exprCo
 	}
 	switch {
 	case x.Rexpr.GetParamRef() != nil:
-		// of the array types that IsPlainParameterType allows, PostgreSQL converts these
+		// between arrays of these types and some that IsPlainParameterType accepts, PostgreSQL has to convert values
 		c.castsParams = c.castsParams || conversionTargets[leftType] == 2 || leftType == 0 &&
 			c.certainTypeOf(x.Lexpr, context) == 0
 		return true
 	case isUntypedConstant(x.Rexpr):
 		return true
-	// PostgreSQL converts no array to an array of these types
+	// PostgreSQL never converts an array to compare its elements with a value of such a type
 	case leftType != 0 && conversionTargets[leftType] == 0 && leftType != 1082:
 		return true
 	}
@@ -527,9 +533,9 @@ func (c *hardenedAnalysis) arrayComparesSafely(x *sqltext.A_Expr, context exprCo
 	return element != 0 && element == leftType
 }
 
-// becomesFloatArray tells whether ARRAY[...] may become an array of numeric, because of a constant with decimals, and
-// the comparison then converts it to floating point. The elements become one type before PostgreSQL looks at the other
-// operand.
+// becomesFloatArray tells whether ARRAY[...] may become an array of numeric that PostgreSQL converts to floating point
+// for the comparison. That can happen if one of its constants has decimals. PostgreSQL gives the elements one type
+// before it considers the other operand.
 func (c *hardenedAnalysis) becomesFloatArray(array *sqltext.A_ArrayExpr, left *sqltext.Node, context exprContext) bool {
 	numeric, float, other := false, false, false
 	for _, n := range array.Elements {
@@ -548,7 +554,7 @@ func (c *hardenedAnalysis) becomesFloatArray(array *sqltext.A_ArrayExpr, left *s
 	return !isUntypedConstant(left) && left.GetAConst() == nil && (t == 0 || isFloatType(t))
 }
 
-// elementTypeOf returns the type of an array's elements; 0: it is not certain.
+// elementTypeOf returns the type of an array's elements; 0 if it is not certain.
 func (c *hardenedAnalysis) elementTypeOf(n *sqltext.Node, context exprContext) uint32 {
 	var oid uint32
 	switch x := n.GetNode().(type) {
@@ -567,8 +573,8 @@ func (c *hardenedAnalysis) elementTypeOf(n *sqltext.Node, context exprContext) u
 	return 0
 }
 
-// namesLocalColumn tells whether an operand names a column of this query, at any depth, as PostgreSQL itself looks for
-// one when it parses.
+// namesLocalColumn tells whether an operand names a column of this query, at any depth outside of sub-selects.
+// PostgreSQL's parser searches for a column in the same way.
 func (c *hardenedAnalysis) namesLocalColumn(n *sqltext.Node, context exprContext) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
 		if ref := n.GetColumnRef(); ref != nil {

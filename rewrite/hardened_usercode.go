@@ -6,12 +6,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// PostgreSQL may run functions of an owner that no statement calls: when it compares, converts or writes values of the
-// owner's types.
+// PostgreSQL may run functions of an owner that no statement calls. It does so when it compares, converts or writes
+// values of the owner's types.
 
 // runsUserCode tells whether PostgreSQL runs functions of an owner by itself for values of a relation. It does so for
 // implicit casts, default operator classes, the order of ranges, and checks of domains. It may also run some when it
-// plans to read the relation or the lookup tables of its rule, or when it looks for rows there.
+// plans a query of the relation or of the lookup tables in its rule, or when it searches these tables.
 func (r *Rewriter) runsUserCode(relation *catalog.Relation) bool {
 	f := r.fragments[relation.Name]
 	_, executes := r.snap.ReadRunsUserCode(relation)
@@ -19,7 +19,7 @@ func (r *Rewriter) runsUserCode(relation *catalog.Relation) bool {
 }
 
 // valuesRunUserCode tells whether a text makes or reads values for which PostgreSQL runs functions of an owner. The
-// whole text must have been walked before.
+// walker must have visited the whole text before.
 func (w *walker) valuesRunUserCode() bool {
 	if w.runsUserCodeCached == nil {
 		seen, brings := map[*catalog.Relation]bool{}, false
@@ -37,7 +37,8 @@ func (w *walker) valuesRunUserCode() bool {
 	return *w.runsUserCodeCached
 }
 
-// castRunsUserCode tells whether a function of the owner may make values of a type.
+// castRunsUserCode tells whether a cast to the type may run a function of the owner. Only C functions of known
+// extensions are not the owner's.
 func (c *hardenedAnalysis) castRunsUserCode(oid uint32) bool {
 	return slices.ContainsFunc(c.snap.CastsTo(oid), func(cast *catalog.Cast) bool {
 		f := c.snap.FunctionByOID(cast.Function)

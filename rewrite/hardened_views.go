@@ -5,9 +5,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Agents read a copy of a view, made from the view's own query with the rules of its tables in it (see
-// [RewriteViewQuery]). It has no rights of its own. PostgreSQL treats it like a sub-select in FROM, and so does this
-// walk.
+// Agents read pgconsent's copy of a view, made from the view's own query with the rules of its tables in it (see
+// [RewriteViewQuery]). The copy runs with the rights of the agent. PostgreSQL treats it like a sub-select in FROM, and
+// so does this analysis.
 
 // visitView visits the query of a view.
 func (c *hardenedAnalysis) visitView(ref *reference, context exprContext) {
@@ -22,7 +22,7 @@ func (c *hardenedAnalysis) visitView(ref *reference, context exprContext) {
 	c.ctes = outerCTEs
 }
 
-// viewItem returns a view as an item of FROM.
+// viewItem returns the FROM item that a view makes.
 func (c *hardenedAnalysis) viewItem(ref *reference, alias string, renamed []*sqltext.Node) *levelItem {
 	i := &levelItem{alias: alias, view: true}
 	if len(renamed) == 0 && alias == ref.relation.Name.Name {
@@ -44,19 +44,19 @@ func (c *hardenedAnalysis) viewItem(ref *reference, alias string, renamed []*sql
 	return i
 }
 
-// queryOfView returns the query of a view if all relations in it are known, else nil.
+// queryOfView returns the query of a view; nil if it does not parse, or if some relation in it is not known.
 func (c *hardenedAnalysis) queryOfView(view *catalog.Relation) *sqltext.SelectStmt {
 	if query, isOfKind := c.viewQueries[view.Name]; isOfKind {
 		return query
 	}
-	c.viewQueries[view.Name] = nil // the entry ends the recursion for a view that refers to itself
+	c.viewQueries[view.Name] = nil // this entry ends the recursion if the view refers to itself
 	tree, refusal := sqltext.Parse(view.Definition)
 	if refusal != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetSelectStmt() == nil {
 		return nil
 	}
 	certain := true
 	c.walkNodes(tree.Stmts[0].Stmt, func(n *sqltext.Node) bool {
-		// the walk looks for WITH queries under names without a schema
+		// a name without a schema means a WITH query here
 		if rv := n.GetRangeVar(); rv != nil && rv.Schemaname != "" {
 			name := catalog.Name{Schema: rv.Schemaname, Name: rv.Relname}
 			relation, _ := c.snap.Relation(name)
@@ -77,7 +77,7 @@ func (c *hardenedAnalysis) queryOfView(view *catalog.Relation) *sqltext.SelectSt
 	return c.viewQueries[view.Name]
 }
 
-// isCTE tells whether a name means a WITH query at this place.
+// isCTE tells whether a name means a WITH query in the visited part of the statement.
 func (c *hardenedAnalysis) isCTE(name string) bool {
 	for f := c.ctes; f != nil; f = f.outer {
 		if f.query.Ctename == name {

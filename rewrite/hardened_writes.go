@@ -8,16 +8,16 @@ import (
 )
 
 // An UPDATE or DELETE finds its rows as a SELECT over the same tables does. Row security, conditions and plans are the
-// same, except that no plan is parallel. Like the outputs of a SELECT, the values that it sets and returns are computed
-// of shown rows.
+// same, except that no plan is parallel. PostgreSQL computes the values that it sets and returns for visible rows only,
+// like the outputs of a SELECT.
 //
-// The other code that it runs is the owner's: triggers, checks, generated columns, expressions of indexes and domains.
-// It runs these again where foreign keys change further rows. They may run any query, with parameters that fail, as the
-// agent. So the analysis treats an UPDATE or DELETE as that SELECT if all that it runs besides is PostgreSQL's own, or
-// ours.
+// An UPDATE or DELETE also runs code of the owner: triggers, checks, generated columns, and expressions of indexes and
+// domains. Foreign keys may change further rows, for which the same code runs. Such code may run any query as the
+// agent, with parameters for which the query fails. So the analysis treats an UPDATE or DELETE like that SELECT only if
+// it runs no code but PostgreSQL's own, or pgconsent's.
 
-// asSelect returns a SELECT that finds the rows of an UPDATE or DELETE and computes the same expressions. It also
-// returns the statement's target; both are nil for other statements.
+// asSelect returns a SELECT that finds the same rows as an UPDATE or DELETE and computes the same expressions. It also
+// returns the table to which the statement writes. Both results are nil for other statements.
 func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt) {
 	from := func(target *sqltext.RangeVar, otherItems []*sqltext.Node) []*sqltext.Node {
 		return append([]*sqltext.Node{{Node: &sqltext.Node_RangeVar{RangeVar: target}}}, otherItems...)
@@ -46,8 +46,8 @@ func (c *hardenedAnalysis) visitUpdateOrDelete(n *sqltext.Node) {
 	c.visitQuery(query, nil, true, false)
 }
 
-// userCodeOfWrite says which code of the owner PostgreSQL may run when it writes rows of a table; "": none. update is
-// nil for a DELETE.
+// userCodeOfWrite says which code of the owner PostgreSQL may run when it updates or deletes rows of a table; "": none.
+// update is nil for a DELETE.
 func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (reason string) {
 	ref := c.referenceOf[target]
 	if ref == nil {
@@ -73,7 +73,7 @@ func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sql
 		case defaults:
 			return "a column is set to its default"
 		case slices.ContainsFunc(c.snap.CastTargets(column.TypeOID), c.castRunsUserCode):
-			// PostgreSQL casts the new value to the column's type, or to that of its elements, which the text does not name
+			// PostgreSQL casts the new value to the type of the column or of its elements. The text does not name that type.
 			return "a cast that is not PostgreSQL's own may make the value of " + column.Name
 		}
 		setColumns = append(setColumns, column.Name)
@@ -81,13 +81,13 @@ func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sql
 	return c.userCodeOfUpdate(table, setColumns)
 }
 
-// isSingleTable tells whether a table neither has partitions or inheritance children nor is one.
+// isSingleTable tells whether a table has no partitions and no inheritance children, and is not itself one.
 func isSingleTable(r *catalog.Relation) bool {
 	return r.Kind == catalog.Table && !r.HasChildren && !r.IsPartition && len(r.Parents) == 0
 }
 
-// userCodeOfDelete names the owner's code that PostgreSQL may run when it deletes rows of a table. The rows that refer
-// to them by foreign keys are changed, too.
+// userCodeOfDelete says which code of the owner PostgreSQL may run when it deletes rows of a table; "": none. The rows
+// that refer to the deleted rows by foreign keys may be changed, too.
 func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (reason string) {
 	if seen[r] {
 		return ""
@@ -105,7 +105,8 @@ func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catal
 				continue
 			}
 			switch key.OnDelete {
-			case catalog.NoAction, catalog.Restrict: // PostgreSQL looks for a referring row with the rights of the table's owner
+			// PostgreSQL searches for a referring row with the rights of the table's owner, and runs no other code
+			case catalog.NoAction, catalog.Restrict:
 				reason = ""
 			case catalog.Cascade:
 				reason = c.userCodeOfDelete(other, seen)
@@ -122,8 +123,8 @@ func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catal
 	return ""
 }
 
-// userCodeOfUpdate says which code of the owner PostgreSQL may run when it updates some columns, if no foreign key
-// changes other rows along.
+// userCodeOfUpdate says which code of the owner PostgreSQL may run when it updates some columns; "": none. An update
+// that a foreign key passes on to other tables counts as such code.
 func (c *hardenedAnalysis) userCodeOfUpdate(r *catalog.Relation, setColumns []string) (reason string) {
 	switch {
 	case !isSingleTable(r):

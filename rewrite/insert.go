@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// insertStmt visits INSERT and returns the names of its result columns, or nil if there are none.
+// insertStmt visits INSERT and returns the names of its RETURNING columns, or nil if there are none.
 func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 	w.countNode("InsertStmt")
 	return w.withScope(s.WithClause, func(ownScope *scope) map[string]bool {
@@ -27,7 +27,7 @@ func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 		w.checkInsertColumns(t, s, source, width, isKnown)
 		if source != nil {
 			w.insertSource = source
-			w.selectStmt(source, nil) // the source does not see the target
+			w.selectStmt(source, nil) // the SELECT or VALUES of an INSERT cannot name columns of the target
 		}
 		ownScope.add(t.item)
 		w.visitOnConflict(t, s.OnConflictClause, ownScope)
@@ -38,7 +38,7 @@ func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 	})
 }
 
-// valuesLists visits the rows of VALUES. Only those of an INSERT may hold DEFAULT.
+// valuesLists visits the rows of VALUES. Only the VALUES of an INSERT may contain DEFAULT.
 func (w *walker) valuesLists(s *sqltext.SelectStmt) {
 	for _, row := range s.ValuesLists {
 		if row.GetList() == nil {
@@ -55,7 +55,7 @@ func (w *walker) valuesLists(s *sqltext.SelectStmt) {
 	}
 }
 
-// sourceWidth returns the number of columns of a source, if the text shows it.
+// sourceWidth returns the number of columns of an INSERT's SELECT or VALUES, if the text shows it.
 func sourceWidth(s *sqltext.SelectStmt) (width int, isKnown bool) {
 	for s != nil && s.Op != sqltext.SETOP_NONE {
 		s = s.Larg
@@ -80,7 +80,8 @@ func sourceWidth(s *sqltext.SelectStmt) (width int, isKnown bool) {
 	return len(items), true
 }
 
-// checkInsertColumns checks the columns that an INSERT names, or that it means if it names none.
+// checkInsertColumns checks the columns to which an INSERT writes: those that it names, or else the first columns of
+// the table.
 func (w *walker) checkInsertColumns(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, width int,
 	isKnown bool) {
 	allowed := t.table.Write.Insertable
@@ -99,7 +100,7 @@ func (w *walker) checkInsertColumns(t *writeTarget, s *sqltext.InsertStmt, sourc
 		w.countNode("ResTarget")
 		if len(c.Indirection) == 0 && !slices.Contains(allowed, c.Name) && t.ref.relation.Column(c.Name) != nil &&
 			isAlwaysDefault(source, i, len(s.Cols)) {
-			drop[i] = true // the client names every column and leaves this one to its default
+			drop[i] = true // the client names the column, but leaves its value to the default
 			continue
 		}
 		w.checkWritable(t, c.Name, allowed, c.Location)
@@ -110,7 +111,7 @@ func (w *walker) checkInsertColumns(t *writeTarget, s *sqltext.InsertStmt, sourc
 	}
 }
 
-// noteOmitted notes whether an INSERT omits columns that the policy then fills in.
+// noteOmitted notes whether an INSERT omits the columns that the policy fills in.
 func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqltext.SelectStmt, width int,
 	isKnown bool) {
 	for _, b := range t.table.Write.Lists {
@@ -130,7 +131,8 @@ func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqlte
 	}
 }
 
-// omittedMarks returns the marks, for the beginning of the text, of columns that every INSERT of the text omits.
+// omittedMarks returns comments that name the policy-filled columns which every INSERT of the text omits. The rewriter
+// puts them at the beginning of the text.
 func (w *walker) omittedMarks() string {
 	var out []string
 	for omittedMark, isOmitted := range w.omittedColumns {
@@ -142,7 +144,7 @@ func (w *walker) omittedMarks() string {
 	return strings.Join(out, "")
 }
 
-// checkImpliedColumns checks an INSERT that names no columns, and so means the first columns of the table.
+// checkImpliedColumns checks an INSERT without a column list, which writes to the first columns of the table.
 func (w *walker) checkImpliedColumns(t *writeTarget, width int, isKnown bool) {
 	columns := t.ref.relation.Columns
 	if len(t.ref.relation.WaitingColumns) > 0 && (!isKnown || width > len(columns)) {
@@ -173,8 +175,8 @@ func isAlwaysDefault(source *sqltext.SelectStmt, i, width int) bool {
 	})
 }
 
-// dropDefaults removes columns that agents may not write and whose value is DEFAULT, from the list and from every row.
-// PostgreSQL requires the right to insert into a named column even for DEFAULT.
+// dropDefaults removes columns that agents may not write and whose value is always DEFAULT. It removes them from the
+// column list and from every row. PostgreSQL requires the right to insert into a named column even for DEFAULT.
 func (w *walker) dropDefaults(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, drop map[int]bool) {
 	if len(drop) == len(s.Cols) {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn,
@@ -214,7 +216,7 @@ func (w *walker) dropDefaults(t *writeTarget, s *sqltext.InsertStmt, source *sql
 	}, treeOnly: true})
 }
 
-// cutItems removes items of one token each from a list, with the comma behind an item; for the last items with the
+// cutItems removes items of one token each from a list, together with the comma behind each; for the last items, the
 // comma before.
 func (w *walker) cutItems(places []int32, drop map[int]bool) {
 	last := len(places) - 1 // the last item that is not removed
@@ -239,7 +241,8 @@ func (w *walker) cutItems(places []int32, drop map[int]bool) {
 	}
 }
 
-// visitOnConflict visits ON CONFLICT. Its expressions see the target and the row that was to be inserted.
+// visitOnConflict visits ON CONFLICT. Its expressions can name the target and the row that was to be inserted,
+// excluded.
 func (w *walker) visitOnConflict(t *writeTarget, c *sqltext.OnConflictClause, ownScope *scope) {
 	if c == nil || w.refused != nil {
 		return

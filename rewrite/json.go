@@ -2,8 +2,8 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// The methods below visit the SQL/JSON constructors and predicates of PostgreSQL 16. Earlier servers answer them with
-// their own syntax error.
+// The methods below visit the SQL/JSON constructors and predicates of PostgreSQL 16. Earlier versions answer them with
+// a syntax error.
 
 func (w *walker) jsonValue(v *sqltext.JsonValueExpr) {
 	if v == nil {

@@ -12,54 +12,59 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// leakChecker decides whether a text that the walker has allowed may take the signed path. There the planner may run
-// the text's expressions on hidden rows. It records the first reason against that path. Expressions that it does not
-// know are rejected, which costs speed and nothing else.
+// leakChecker decides whether a text that the walker has allowed may take the signed path, where PostgreSQL may
+// evaluate the text's expressions on hidden rows. reason is the first reason against the signed path. The checker
+// rejects expressions that it does not know, which costs speed and nothing else.
 type leakChecker struct {
 	*walker
 	reason         string
 	references     map[*sqltext.RangeVar]*reference
 	ctes           []map[string]leakQuery
-	sumMayOverflow bool                // a sum that PostgreSQL certainly computes may overflow
-	typesToQualify []*sqltext.TypeName // the types whose schema must be written in a text on the signed path
+	sumMayOverflow bool // a sum that PostgreSQL computes in any case may overflow
+	// the types before whose names the rewriter must write the schema on the signed path
+	typesToQualify []*sqltext.TypeName
 	// the kinds of type that a client must declare for the parameters, if it declares any
-	paramKinds     map[int32]kind
-	paramForms     map[int32]verdict.ValueForm // the forms that the values of parameters must have
-	dependsOnForms bool                        // the text is leak-safe only if the values of parameters have these forms
-	// the types to which the text casts parameters, and which a client must declare for them
+	paramKinds map[int32]kind
+	// the forms that the values of parameters must have: the proxy checks them at Bind
+	paramForms     map[int32]verdict.ValueForm
+	dependsOnForms bool // the text is leak-safe only if the values of parameters have these forms
+	// the types to which the text casts parameters; if the client declares a type for such a parameter, it must be this
+	// one
 	paramCasts map[int32]uint32
-	// the types of the operands beside each parameter, by OID, from which PostgreSQL may infer the parameter's type; 0:
-	// not known
+	// for each parameter, the OIDs of the types of the operands beside it, from which PostgreSQL may infer the parameter's
+	// type; 0: the type is not known
 	paramNeighbours map[int32][]uint32
-	outputCount     int             // the number of expressions that outputExpr has checked by their parts
+	outputCount     int             // the number of expressions that checkOutput has checked by their parts
 	orderedWindows  map[string]bool // the names of windows with ORDER BY
-	// a condition has an operator by which an index finds rows, other than one of an enum
+	// a condition has an operator by which an index can find rows; operators of enums do not count
 	indexSearch bool
-	// A condition has an operator, a function or a cast of a column that the server does not consider leak-proof. Under
-	// row security such a condition is evaluated after the rule, and no index serves it.
-	leaky      bool
-	leakSafe   bool   // the text may take the signed path, whether or not that is faster
-	belowFence []bool // for each condition of the SELECT, whether it is written below OFFSET 0: see leak_check_search.go
+	// A condition has an operator, a function or a cast of a column that PostgreSQL does not consider leak-proof. Under
+	// row security PostgreSQL evaluates such a condition after the rule, and uses no index for it.
+	leaky    bool
+	leakSafe bool // the text may take the signed path, whether or not that path is faster
+	// tells for each condition of the SELECT whether the rewriter puts it below OFFSET 0: see leak_check_search.go
+	belowFence []bool
 }
 
-// leakColumn is a column of an item of FROM, as far as the leak check knows it.
+// leakColumn is what the leak check knows about a column of a FROM item.
 type leakColumn struct {
 	name string
 	kind kind
-	// PostgreSQL computes the column when a statement reads it, by a mask or by an expression of the owner. The
-	// expression may fail on a hidden row.
+	// PostgreSQL computes the column when a statement reads it, because the column has a mask or an expression of the
+	// owner. The expression may fail on a hidden row.
 	computed      bool
-	fewDigits     bool   // the numbers in the column have so few digits that no sum of them overflows
+	fewDigits     bool   // the column's numbers have so few digits that no sum of them overflows
 	afterGrouping bool   // PostgreSQL computes the column after the groups or windows of the outermost SELECT
 	oid           uint32 // the OID of a table column's type
 }
 
-// leakItem is an item of FROM, as far as the leak check knows it.
+// leakItem is what the leak check knows about an item of FROM.
 type leakItem struct {
 	name    string
 	columns []leakColumn
 	table   *catalog.Relation // the table that has the columns; nil: the item is a query
-	// the columns that USING has merged: such a name without a qualifier means the column of the other item
+	// the columns that USING has merged with those of another item; without a qualifier, their names mean the other item's
+	// column
 	mergedColumns map[string]bool
 }
 
@@ -68,7 +73,7 @@ func (i *leakItem) hasUnknownName() bool {
 	return slices.ContainsFunc(i.columns, func(c leakColumn) bool { return c.name == "" })
 }
 
-// leakQuery is a WITH query, as far as the leak check knows it.
+// leakQuery is what the leak check knows about a WITH query.
 type leakQuery struct {
 	columns        []leakColumn
 	sumMayOverflow bool // a sum in the query may overflow
@@ -84,24 +89,26 @@ type leakScope struct {
 type checkContext struct {
 	scope            *leakScope
 	aggregateAllowed bool // aggregates are allowed at this place
-	isOutput         bool // the expression is computed for rows that have met all conditions: see leak_check_output.go
-	// the expression, a sort key or a group key, is computed above OFFSET 0, for rows that have met all conditions below:
-	// see leak_check_search.go
+	// PostgreSQL computes the expression only for rows that have met all conditions: see leak_check_output.go
+	isOutput bool
+	// the expression is a sort key or a group key above OFFSET 0. PostgreSQL computes it only for rows that have met all
+	// conditions below OFFSET 0: see leak_check_search.go
 	aboveFence bool
-	// the query may not run to its end: hidden rows outside of it may decide whether, or for which rows, it runs
+	// PostgreSQL may not run the query to its end: hidden rows of other tables may decide whether it runs, or for which
+	// rows
 	mayNotRun bool
 }
 
-// minRowsForSignedPath is how many rows a statement must look at before the signed path is faster. For fewer rows row
-// policies are faster: they need no signature, and look rows up one by one.
+// minRowsForSignedPath is how many rows a statement must visit before the signed path is faster. For fewer rows, row
+// policies are faster: they need no signature, and check the rows one by one.
 const minRowsForSignedPath = 2000
 
-// maxRulesForSignedPath is how many tables whose rules read lookup tables a statement may join on the signed path. Each
-// such table adds joins. With many joins the planner expects next to no rows, and then scans, for each row, everything
-// that a rule finds. Row security builds a hash set once for each rule.
+// maxRulesForSignedPath bounds how many tables a statement may join on the signed path if their rules read lookup
+// tables. Each such table adds joins. With many joins the planner expects almost no rows, and then scans all rows of a
+// rule's lookup for each row of the table. Under row security PostgreSQL builds a hash set once for each rule.
 const maxRulesForSignedPath = 2
 
-// reject records the reason, unless there is one already.
+// reject records the reason why the text may not take the signed path, unless there is one already. It returns false.
 func (v *leakChecker) reject(format string, args ...any) bool {
 	if v.reason == "" {
 		v.reason = fmt.Sprintf(format, args...)
@@ -115,8 +122,8 @@ func (w *walker) newLeakChecker() *leakChecker {
 		orderedWindows: map[string]bool{}}
 }
 
-// checkLeaks returns a leak checker for a text. Its reason is empty if the text may take the signed path. by is the
-// function that checks the SELECT.
+// checkLeaks checks a text by the function by and returns the leak checker. Its reason is empty if the text may take
+// the signed path.
 func (w *walker) checkLeaks(tree *sqltext.ParseResult, by func(*leakChecker, *sqltext.SelectStmt)) *leakChecker {
 	v := w.newLeakChecker()
 	switch {
@@ -138,9 +145,9 @@ func (w *walker) checkLeaks(tree *sqltext.ParseResult, by func(*leakChecker, *sq
 	return v
 }
 
-// checkNarrowParams checks parameters that are cast to a type for which other values may be too large. No operand
-// beside such a parameter may have a wider type. PostgreSQL gives an undeclared parameter the type of the first operand
-// beside it, and would then convert it for each row.
+// checkNarrowParams rejects a text that casts a parameter to a narrow type, if an operand beside the parameter has a
+// wider type. PostgreSQL gives an undeclared parameter the type of the first operand beside it. It would then convert
+// the value to the narrow type for each row, and the conversion may fail.
 func (v *leakChecker) checkNarrowParams() {
 	for number, oid := range v.paramCasts {
 		fit := map[uint32][]uint32{21: {21}, 23: {21, 23}, 700: {700}}[oid]
@@ -153,19 +160,20 @@ func (v *leakChecker) checkNarrowParams() {
 
 // checkSelect checks every expression of a SELECT.
 func (v *leakChecker) checkSelect(s *sqltext.SelectStmt) {
-	v.checkQuery(s, checkContext{mayNotRun: v.isView}, true) // another statement may read the view at any place
+	// the query that reads the view may stop before it has read all rows of the view
+	v.checkQuery(s, checkContext{mayNotRun: v.isView}, true)
 }
 
-// checkCost rejects statements that are as fast under row security as on the signed path. Both texts differ only in the
-// names of tables, so this affects nothing but speed. A text whose conditions are moved is an exception: in it
-// PostgreSQL reads another operand beside a parameter first, and may report another error. The sizes of tables count
-// hidden rows, so they decide nothing for such a text.
+// checkCost rejects statements that are as fast under row security as on the signed path. The two texts differ only in
+// the names of tables, so this decision affects nothing but speed. An exception is a text whose conditions the rewriter
+// moves below OFFSET 0. In such a text PostgreSQL reads another operand beside a parameter first, and may report
+// another error. So the sizes of tables, which count hidden rows, decide nothing for it.
 func (v *leakChecker) checkCost(tree *sqltext.ParseResult) {
 	switch {
 	case v.reason != "" || v.mode == AlwaysSignedMode:
 	case v.belowFence == nil && v.estimateVisitedRows(tree, v.leaky) < minRowsForSignedPath:
 		v.reject("it reads few rows, which row security does as fast")
-	// only the signed path serves the search by its index
+	// PostgreSQL uses an index for the search on the signed path only
 	case !v.indexSearch && v.countLookupRules() > maxRulesForSignedPath:
 		v.reject("it reads many tables whose rules look into others")
 	case !v.leaky && !slices.ContainsFunc(v.walker.references,
@@ -174,8 +182,8 @@ func (v *leakChecker) checkCost(tree *sqltext.ParseResult) {
 	}
 }
 
-// countLookupRules returns how many tables have a rule that reads lookup tables, for which row security builds hash
-// sets.
+// countLookupRules returns how many references read a table whose rule reads lookup tables. Row security builds hash
+// sets for such rules.
 func (v *leakChecker) countLookupRules() int {
 	n := 0
 	for _, ref := range v.walker.references {
@@ -186,14 +194,14 @@ func (v *leakChecker) countLookupRules() int {
 	return n
 }
 
-// checkRelations rejects a text unless every table has a signed view or shows all rows, and at least one has a signed
-// view.
+// checkRelations rejects a text unless each table has a signed view or shows agents all its rows, and at least one has
+// a signed view.
 func (v *leakChecker) checkRelations() {
 	signedViews := 0
 	for _, ref := range v.walker.references {
 		_, isListed := v.pol.Table(ref.name)
 		switch {
-		// such a relation is a catalog, a view without a signed copy, or a partition
+		// the relation is a catalog, a view without a signed copy, or a partition
 		case ref.fragment == nil || !isListed && !ref.fragment.hasSignedView:
 			v.reject("it reads %s", ref.name.Name)
 		case ref.keyLookup != nil:
@@ -202,7 +210,7 @@ func (v *leakChecker) checkRelations() {
 			v.reject("%s: %s", ref.name.Name, ref.notInjectedBecause)
 		case ref.fragment.hasSignedView:
 			signedViews++
-		case v.walker.readsWaitingColumn(ref): // signed views lack the columns that wait for migrate
+		case v.walker.readsWaitingColumn(ref): // signed views lack the columns that pgconsent migrate has not added yet
 			v.reject("%s has columns that wait for pgconsent migrate", ref.name.Name)
 		case !ref.fragment.showsAllRows:
 			v.reject("%s has no signed view", ref.name.Name)
@@ -214,7 +222,7 @@ func (v *leakChecker) checkRelations() {
 	}
 }
 
-// checkQuery checks a SELECT and returns its columns. Its expressions see the scope in context around their own scope.
+// checkQuery checks a SELECT and returns its columns. Its expressions can also name the items of context.scope.
 func (v *leakChecker) checkQuery(s *sqltext.SelectStmt, context checkContext, isTop bool) []leakColumn {
 	if v.reason != "" || s == nil {
 		v.reject("a SELECT of another kind")
@@ -239,7 +247,7 @@ func (v *leakChecker) checkQuery(s *sqltext.SelectStmt, context checkContext, is
 	}
 	ownContext := checkContext{scope: &leakScope{parent: context.scope}, mayNotRun: context.mayNotRun}
 	in := context
-	// LIMIT may leave rows uncomputed
+	// because of LIMIT, PostgreSQL may stop before it has computed all rows
 	in.mayNotRun = context.mayNotRun || len(s.FromClause) > 1 || hasSubLink(s) || s.LimitCount != nil
 	for _, n := range s.FromClause {
 		ownContext.scope.items = append(ownContext.scope.items, v.checkFrom(n, in)...)
@@ -247,13 +255,13 @@ func (v *leakChecker) checkQuery(s *sqltext.SelectStmt, context checkContext, is
 	v.checkCondition(s.WhereClause, ownContext)
 	grouped := ownContext
 	grouped.aggregateAllowed = true
-	// a plain DISTINCT sorts by all outputs
+	// a plain DISTINCT sorts by all outputs, so they are sort keys
 	grouped.isOutput = isTop && !v.isView && (len(s.DistinctClause) == 0 || s.DistinctClause[0].GetNode() != nil)
 	return v.checkResults(s, ownContext, grouped)
 }
 
 // checkResults checks the expressions that a SELECT computes for the rows that meet its conditions, and returns its
-// columns. ownContext is the context of keys; grouped is the context of expressions that may contain aggregates.
+// columns. ownContext is for group and sort keys, grouped for expressions that may contain aggregates.
 func (v *leakChecker) checkResults(s *sqltext.SelectStmt, ownContext, grouped checkContext) []leakColumn {
 	for _, n := range s.WindowClause {
 		w := n.GetWindowDef()
@@ -315,14 +323,14 @@ func (v *leakChecker) checkWith(c *sqltext.WithClause, context checkContext) {
 		}
 		mayOverflowBefore := v.sumMayOverflow
 		v.sumMayOverflow = false
-		// the statement may name the query at a place where it does not run to its end
+		// the statement may name the WITH query where PostgreSQL does not run it to its end
 		columns := v.checkQuery(cte.GetCtequery().GetSelectStmt(), checkContext{scope: context.scope}, false)
 		frame[cte.GetCtename()] = leakQuery{v.renameColumns(columns, cte.GetAliascolnames()), v.sumMayOverflow}
 		v.sumMayOverflow = mayOverflowBefore
 	}
 }
 
-// renameColumns gives columns the names that an alias lists.
+// renameColumns gives the columns the names in an alias such as AS x (a, b).
 func (v *leakChecker) renameColumns(columns []leakColumn, names []*sqltext.Node) []leakColumn {
 	if len(names) > len(columns) {
 		v.reject("an alias with more names than columns")
@@ -335,7 +343,7 @@ func (v *leakChecker) renameColumns(columns []leakColumn, names []*sqltext.Node)
 	return out
 }
 
-// checkLimit checks LIMIT and OFFSET. They fail for negative numbers, when PostgreSQL reaches them. Hidden rows may
+// checkLimit checks LIMIT and OFFSET. A negative number is an error when PostgreSQL reaches it, and hidden rows may
 // decide whether it does, except in the outermost SELECT. So in other queries the proxy checks the value of a
 // parameter.
 func (v *leakChecker) checkLimit(n *sqltext.Node, isTop bool) {
@@ -343,7 +351,7 @@ func (v *leakChecker) checkLimit(n *sqltext.Node, isTop bool) {
 		return
 	}
 	p := n.GetParamRef()
-	// the limit is a parameter with a cast, as $1::integer
+	// the limit is a parameter with a cast, such as $1::integer
 	if c := n.GetTypeCast(); c != nil && c.Arg.GetParamRef() != nil {
 		if p = c.Arg.GetParamRef(); v.checkCast(c, checkContext{}).kind != kindInt {
 			v.reject("LIMIT or OFFSET of an expression")
@@ -364,7 +372,7 @@ func (v *leakChecker) checkLimit(n *sqltext.Node, isTop bool) {
 }
 
 func (v *leakChecker) checkSetOperation(s *sqltext.SelectStmt, context checkContext) []leakColumn {
-	// one side may have no row with which to intersect
+	// for INTERSECT and EXCEPT, PostgreSQL may not read one side to its end
 	context.mayNotRun = context.mayNotRun || s.Op != sqltext.SETOP_UNION || s.LimitCount != nil
 	left, right := v.checkQuery(s.Larg, context, false), v.checkQuery(s.Rarg, context, false)
 	if v.reason != "" {
@@ -387,7 +395,7 @@ func (v *leakChecker) checkSetOperation(s *sqltext.SelectStmt, context checkCont
 	return left
 }
 
-// checkFrom checks an item of FROM. A SELECT in FROM does not see the items beside it.
+// checkFrom checks an item of FROM. A sub-select in FROM cannot name the items beside it: LATERAL is rejected.
 func (v *leakChecker) checkFrom(n *sqltext.Node, context checkContext) []*leakItem {
 	if v.reason != "" {
 		return nil
@@ -414,8 +422,8 @@ func (v *leakChecker) checkFrom(n *sqltext.Node, context checkContext) []*leakIt
 	}
 }
 
-// checkTextSearchItem checks a function in FROM that parses a text search. It returns one row with one column, which
-// has the name of the item.
+// checkTextSearchItem checks a function in FROM that parses the query of a text search, such as to_tsquery. It returns
+// one row with one column, and the column has the name of the item.
 func (v *leakChecker) checkTextSearchItem(f *sqltext.RangeFunction, context checkContext) []*leakItem {
 	var call *sqltext.FuncCall
 	if len(f.Functions) == 1 {
@@ -438,7 +446,7 @@ func (v *leakChecker) checkTextSearchItem(f *sqltext.RangeFunction, context chec
 		f.GetAlias().GetColnames())}}
 }
 
-// checkTable checks a relation of a FROM clause.
+// checkTable checks a table, view or WITH query that a FROM clause names.
 func (v *leakChecker) checkTable(rv *sqltext.RangeVar, context checkContext) []*leakItem {
 	name := rv.GetRelname()
 	if a := rv.GetAlias(); a != nil {
@@ -514,7 +522,8 @@ func (v *leakChecker) checkTargets(list []*sqltext.Node, context checkContext) [
 	return out
 }
 
-// resultKind returns the kind of an output column.
+// resultKind returns the kind that an expression has as an output column. Constants and parameters without a type
+// become texts.
 func (v *leakChecker) resultKind(e value) kind {
 	switch {
 	case e.kind == kindString:
@@ -528,8 +537,8 @@ func (v *leakChecker) resultKind(e value) kind {
 	return e.kind.columnKind()
 }
 
-// maxStarCopies bounds how many columns the stars of one statement may copy: WITH queries over WITH queries could
-// double it each time.
+// maxStarCopies bounds how many columns the stars (*) of one statement may copy. Each WITH query over another could
+// double their number.
 const maxStarCopies = 10_000
 
 func (v *leakChecker) expandStar(fields []*sqltext.Node, scope *leakScope) []leakColumn {
@@ -572,7 +581,7 @@ func (v *leakChecker) checkGroupOrSortKey(n *sqltext.Node, context checkContext,
 		}
 		return
 	}
-	// The name may mean a result column, a table's column, or both: each that exists must be allowed.
+	// The name may mean a result column, a column of a table, or both. Each of them that exists must be allowed as a key.
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
 		name, found := fields[0].GetString_().GetSval(), false
 		for _, c := range columns {
@@ -603,7 +612,8 @@ func (v *leakChecker) hasColumn(s *leakScope, name string) bool {
 	return false
 }
 
-// readKind returns the kind of a column that the statement reads, and notes the read.
+// readKind returns the kind of a column that an expression names. It rejects columns that PostgreSQL computes when they
+// are read.
 func (v *leakChecker) readKind(c leakColumn) kind {
 	if c.computed {
 		v.reject("column %q is computed as it is read", c.name)
@@ -611,7 +621,7 @@ func (v *leakChecker) readKind(c leakColumn) kind {
 	return c.kind
 }
 
-// findColumn finds the column that a name without qualifier means.
+// findColumn returns the column that a name without a qualifier means.
 func (v *leakChecker) findColumn(s *leakScope, name string) leakColumn {
 	for ; s != nil; s = s.parent {
 		column, n := leakColumn{kind: kindOpaque}, 0
@@ -626,12 +636,12 @@ func (v *leakChecker) findColumn(s *leakScope, name string) leakColumn {
 		switch {
 		case n > 1:
 			v.reject("column %q is ambiguous", name)
-		// the name may mean a column of that item, and no column of an outer query
+		// the name may mean the unknown column of such an item, and not a column of an outer query
 		case n == 0 && slices.ContainsFunc(s.items, (*leakItem).hasUnknownName):
 			v.reject("%q may be a column whose name is not plain to see", name)
 		}
 		if n > 0 {
-			// USING gives both columns one type
+			// USING may convert one of the merged columns to the type of the other
 			if slices.ContainsFunc(s.items, func(i *leakItem) bool { return i.mergedColumns[name] }) {
 				column.oid = 0
 			}
@@ -642,7 +652,7 @@ func (v *leakChecker) findColumn(s *leakScope, name string) leakColumn {
 	return leakColumn{kind: kindOpaque}
 }
 
-// findColumnOf finds the column that item.column means.
+// findColumnOf returns the column that item.column means.
 func (v *leakChecker) findColumnOf(s *leakScope, item, name string) leakColumn {
 	for ; s != nil; s = s.parent {
 		var found []leakColumn
@@ -670,8 +680,8 @@ func (v *leakChecker) findColumnOf(s *leakScope, item, name string) leakColumn {
 	return leakColumn{kind: kindOpaque}
 }
 
-// useSignedViews edits a leak-safe text: a signed view takes the place of each protected table, and types get their
-// schema.
+// useSignedViews edits a leak-safe text: it puts a signed view in the place of each protected table, and writes schemas
+// before the names of types.
 func (v *leakChecker) useSignedViews() {
 	for _, ref := range v.walker.references {
 		if ref.fragment.showsAllRows {
@@ -684,7 +694,7 @@ func (v *leakChecker) useSignedViews() {
 	v.qualifyTypes()
 }
 
-// qualifyTypes writes the schema in front of the types that need it.
+// qualifyTypes writes schemas before the names of the types in typesToQualify.
 func (v *leakChecker) qualifyTypes() {
 	for _, t := range v.typesToQualify {
 		token, name := v.source.Tokens[v.source.TokenAt(t.Location)], catalog.Name{
@@ -698,8 +708,8 @@ func (v *leakChecker) qualifyTypes() {
 	}
 }
 
-// namesOnlySignedViews tells whether a tree names nothing but signed views, tables that show all rows, and its own WITH
-// queries.
+// namesOnlySignedViews tells whether all relations that a tree names are signed views, tables that show agents all
+// rows, or WITH queries of the tree.
 func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 	allowed := map[catalog.Name]bool{}
 	for _, t := range w.pol.Tables() {
@@ -719,7 +729,8 @@ func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 	for _, rv := range relations {
 		name := catalog.Name{Schema: rv.GetSchemaname(), Name: rv.GetRelname()}
 		switch {
-		case name.Schema == "" && queries[name.Name]: // relations are written with their schema
+		// a name without schema can only be a WITH query, because the rewriter writes relations with their schema
+		case name.Schema == "" && queries[name.Name]:
 		case !allowed[name]:
 			only = false
 		default:
@@ -731,13 +742,13 @@ func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 
 var errNotSignedView = errors.New("rewrite: a text of the signed path names a relation that it must not")
 
-// takeSignedPath sends the text on the signed path if it may take it. found: the leak-safe conditions may be written
-// below OFFSET 0, or a search may find rows by key.
+// takeSignedPath edits a text for the signed path, if the text may take it, and tells whether it did. found allows two
+// more forms: leak-safe conditions below OFFSET 0, and a search that finds rows by key.
 func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found bool) bool {
 	if !w.mode.UsesSignedPath() {
 		return false
 	}
-	if w.valuesRunUserCode() { // functions of the owner would see a signed text
+	if w.valuesRunUserCode() { // functions of the owner would run inside a signed text
 		result.RowSecurityReason = "values that functions of others compare or convert"
 		return false
 	}
@@ -749,7 +760,7 @@ func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found
 		}
 	}
 	result.ExpectsForms = result.ExpectsForms || v.dependsOnForms
-	// the form must not depend on which path is faster: that depends on the sizes of tables
+	// whether the search gets this form must not depend on the faster path, because that depends on the sizes of tables
 	if found && v.belowFence == nil && len(tree.Stmts) == 1 && !w.runsLater && isSignable(w.source) {
 		w.useKeySearches(tree, result, isWholeRow)
 	}
@@ -766,9 +777,9 @@ func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found
 	return true
 }
 
-// MayDeclare tells whether the client may declare these types for the parameters of a text on the signed path. They are
-// OIDs; 0 leaves a type to the server. PostgreSQL would convert a parameter of another type than the leak check
-// assumed, and the conversion may fail.
+// MayDeclare tells whether the client may declare these types, given by their OIDs, for the parameters of a text on the
+// signed path. 0 leaves a type to PostgreSQL. If the client declared another type than the leak check assumed,
+// PostgreSQL would convert the parameter, and the conversion may fail.
 func (r *Result) MayDeclare(types []uint32) bool {
 	for i, oid := range types {
 		exact, isOfKind := r.paramCasts[int32(i+1)]

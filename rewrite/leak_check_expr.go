@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// checkCondition checks a condition.
+// checkCondition checks that an expression is leak-safe and a boolean.
 func (v *leakChecker) checkCondition(n *sqltext.Node, context checkContext) {
 	if n == nil || v.reason != "" {
 		return
@@ -29,19 +29,20 @@ func (v *leakChecker) requireBoolean(e value) value {
 	return value{kind: kindBool}
 }
 
-// requireForm notes which form the value of a parameter, a text, must have.
+// requireForm notes that a parameter is a text, and which form its value must have.
 func (v *leakChecker) requireForm(number int32, form verdict.ValueForm) {
 	v.useParam(number, kindText)
 	v.paramForms[number] |= form
 }
 
-// useParam notes the kind of type as which a parameter is used: the client may declare such a type, or none.
+// useParam notes the kind of type that the text needs for a parameter. The client may declare a type of that kind, or
+// none.
 func (v *leakChecker) useParam(number int32, k kind) {
 	v.paramNeighbours[number] = append(v.paramNeighbours[number], 0)
 	v.setParamKind(number, k)
 }
 
-// setParamKind notes the kind of a parameter's type.
+// setParamKind notes the kind of a parameter's type. It rejects a text that uses the parameter with two kinds.
 func (v *leakChecker) setParamKind(number int32, k kind) {
 	if knownKind, ok := v.paramKinds[number]; ok && knownKind != k {
 		v.reject("parameter $%d is used with two types", number)
@@ -49,7 +50,7 @@ func (v *leakChecker) setParamKind(number int32, k kind) {
 	v.paramKinds[number] = k
 }
 
-// checkExpr checks whether an expression is leak-safe.
+// checkExpr checks whether an expression is leak-safe, and returns what is known about its value.
 func (v *leakChecker) checkExpr(n *sqltext.Node, context checkContext) value {
 	if v.reason != "" || n == nil {
 		v.reject("an expression that is missing")
@@ -141,11 +142,12 @@ func (v *leakChecker) constantValue(c *sqltext.A_Const) value {
 	return value{}
 }
 
-// intervalPattern matches an interval that stays within the calendar when it is added to the current time.
+// intervalPattern matches intervals that are so short that adding one to the current time cannot leave PostgreSQL's
+// range of dates.
 var intervalPattern = regexp.MustCompile(`^([0-9]{1,3} (second|minute|hour|day|week|mon|month|year)s?|[0-9]{2}:[0-9]{2}:[0-9]{2})$`)
 
-// checkCast checks x::type. PostgreSQL converts a string when it parses the statement, so a failure does not depend on
-// rows.
+// checkCast checks x::type. PostgreSQL converts a string literal when it parses the statement, so whether that fails
+// does not depend on rows.
 func (v *leakChecker) checkCast(c *sqltext.TypeCast, context checkContext) value {
 	arg := value{kind: kindOpaque}
 	if !isConstantArray(c.Arg.GetAArrayExpr()) {
@@ -167,7 +169,7 @@ func (v *leakChecker) checkCast(c *sqltext.TypeCast, context checkContext) value
 			return value{kind: kindEnum, constant: true}
 		}
 	}
-	// the cast is ARRAY[…]::type[]: PostgreSQL casts each element, and shortens texts to the type's length
+	// the cast is ARRAY[…]::type[], for which PostgreSQL casts each element. A length of varchar only shortens texts.
 	isArrayLiteral := c.Arg.GetAArrayExpr() != nil && len(t.ArrayBounds) == 1
 	if v.reason != "" || !ok || len(t.Typmods) > 0 && !(isArrayLiteral && name == "varchar") || t.Setof || t.PctType ||
 		len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
@@ -208,14 +210,15 @@ func (v *leakChecker) checkCast(c *sqltext.TypeCast, context checkContext) value
 		v.reject("a parameter as an array of whole numbers: larger ones may have been declared")
 	case arg.kind == kindParam && targetKind == kindTSQuery:
 		v.reject("a parameter as a text search: matching goes as deep as its value says")
-	case arg.kind == kindParam && len(t.ArrayBounds) > 0: // only one array type belongs to the kind
+	// only one array type has this kind, so that the cast determines the parameter's type
+	case arg.kind == kindParam && len(t.ArrayBounds) > 0:
 		v.setParamKind(arg.param, targetKind)
 		return value{kind: targetKind}
 	case arg.kind == kindParam:
 		v.noteParamCast(arg.param, targetKind, types[0].OID)
 		return value{kind: targetKind}
 	case isArrayLiteral && (isConstantArray(c.Arg.GetAArrayExpr()) || targetKind == "text[]" && arg.kind == targetKind):
-		// PostgreSQL converts each element when it parses or plans; texts are only shortened
+		// PostgreSQL converts constants when it parses or plans, and texts need no conversion that may fail
 		return value{kind: targetKind}
 	case len(t.ArrayBounds) > 0:
 		v.reject("a cast to an array")
@@ -244,8 +247,8 @@ func namesColumn(n *sqltext.Node) bool {
 	return found
 }
 
-// qualifyType notes that the schema of a type must be written in the text, unless it is there. The result is false if
-// the text does not show the type's name plainly.
+// qualifyType notes that the rewriter must write a type's schema, unless the text has it. The result is false if the
+// text does not spell the type's name as one word.
 func (v *leakChecker) qualifyType(t *sqltext.TypeName) bool {
 	if len(t.Names) > 1 {
 		return true
@@ -257,7 +260,8 @@ func (v *leakChecker) qualifyType(t *sqltext.TypeName) bool {
 	return true
 }
 
-// noteParamCast notes that the text casts a parameter to a type: the client may declare that type, or none.
+// noteParamCast notes that the text casts a parameter to a type. The client may declare that type for the parameter, or
+// none.
 func (v *leakChecker) noteParamCast(number int32, k kind, oid uint32) {
 	v.setParamKind(number, k)
 	if knownOID, ok := v.paramCasts[number]; ok && knownOID != oid {
@@ -266,9 +270,9 @@ func (v *leakChecker) noteParamCast(number int32, k kind, oid uint32) {
 	v.paramCasts[number] = oid
 }
 
-// findEnum returns the enum type that a name means, with its schema or by the search path. A string that is no label of
-// the enum fails when PostgreSQL parses the statement. The result is nil for another type, for none, and if the name
-// may mean one of several. A table's row type has the table's name, too.
+// findEnum returns the enum type that a name means. For a string that is no label of the enum, PostgreSQL fails when it
+// parses the statement. The result is nil if the name means another type or none, or may mean one of several. A name
+// that is also a table's could mean the table's row type.
 func (v *leakChecker) findEnum(schema, name string) *catalog.Type {
 	if rows, _ := v.snap.ResolveRelation(schema, name); rows.Name != "" {
 		return nil
@@ -279,13 +283,13 @@ func (v *leakChecker) findEnum(schema, name string) *catalog.Type {
 	return nil
 }
 
-// lookUpLeakSafe looks in the list of leak-safe expressions for an operator or a function with these operands, and
-// returns the kind of its result.
+// lookUpLeakSafe searches leakSafeList for an operator, function or aggregate (what) with these operands, and returns
+// the kind of its result.
 func (v *leakChecker) lookUpLeakSafe(what, name string, operands []value) (kind, bool) {
 	if v.reason != "" {
 		return kindOpaque, false
 	}
-	// PostgreSQL takes both operands for texts
+	// PostgreSQL takes both operands for texts if neither has a type
 	if what == "operator" && len(operands) == 2 && operands[0].isUntyped() && operands[1].isUntyped() {
 		operands = []value{v.asText(operands[0]), v.asText(operands[1])}
 	}
@@ -333,9 +337,10 @@ func (v *leakChecker) lookUpLeakSafe(what, name string, operands []value) (kind,
 	return kindOpaque, false
 }
 
-// isLeakproof tells whether the server considers an operator leak-proof, as far as it is known.
+// isLeakproof tells whether PostgreSQL certainly considers an operator leak-proof.
 func isLeakproof(name string, operands []value) bool {
-	if name == "+" || name == "-" { // PostgreSQL computes now() plus or minus an interval once for the statement
+	// PostgreSQL computes now() plus or minus an interval only once for the whole statement
+	if name == "+" || name == "-" {
 		return true
 	}
 	if !slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
@@ -380,7 +385,7 @@ func (v *leakChecker) checkOperation(x *sqltext.A_Expr, context checkContext) va
 		return value{}
 	}
 	left := v.checkExpr(x.Lexpr, context)
-	// these operands are not texts
+	// for % and <-> PostgreSQL does not take two operands without a type for texts
 	if right := x.Rexpr; (name == "%" || name == "<->") &&
 		(left.isUntyped() && (right.GetAConst() != nil || right.GetParamRef() != nil)) {
 		v.reject("operator %s of operands without a type", name)
@@ -401,7 +406,7 @@ func (v *leakChecker) checkOperation(x *sqltext.A_Expr, context checkContext) va
 		compare(name, v.similarToRegexp(x.Rexpr))
 	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
 		compare("=", v.checkExpr(x.Rexpr, context))
-	case sqltext.AEXPR_NULLIF: // the result is the left operand, after the comparison has given it a type
+	case sqltext.AEXPR_NULLIF: // the result of NULLIF is its left operand, to which the comparison has given a type
 		right := v.checkExpr(x.Rexpr, context)
 		compare("=", right)
 		if v.reason == "" && (left.isUntyped() && right.kind != kindText ||
@@ -413,7 +418,7 @@ func (v *leakChecker) checkOperation(x *sqltext.A_Expr, context checkContext) va
 		if x.Rexpr.GetList() == nil {
 			v.reject("IN")
 		}
-		left.oid = 0 // the values of a list get one common type
+		left.oid = 0 // PostgreSQL gives all values of a list one common type
 		values := []value{left}
 		for _, item := range x.Rexpr.GetList().GetItems() {
 			e := v.checkExpr(item, context)
@@ -438,7 +443,7 @@ func (v *leakChecker) checkOperation(x *sqltext.A_Expr, context checkContext) va
 	return value{kind: kindBool}
 }
 
-// checkAnyArray checks x = ANY (array).
+// checkAnyArray checks x = ANY (array), and other operators with ANY.
 func (v *leakChecker) checkAnyArray(name string, left value, n *sqltext.Node, context checkContext) {
 	if elements := n.GetAArrayExpr(); elements != nil {
 		left.oid = 0
@@ -465,9 +470,9 @@ func (v *leakChecker) checkAnyArray(name string, left value, n *sqltext.Node, co
 	}
 }
 
-// checkConversions rejects a list unless its values and their left operand get one type without an error. The largest
-// dates are out of range as timestamps. A timestamp without time zone gets its zone when the statement runs. The
-// largest numbers are out of range as floating point.
+// checkConversions rejects a list if giving its values and their left operand one type may fail. The largest dates are
+// out of range as timestamps. PostgreSQL applies the time zone to a timestamp only when the statement runs. The largest
+// numeric values are out of range as floating point.
 func (v *leakChecker) checkConversions(values []value) {
 	var of kind
 	numeric, float := false, false
@@ -486,9 +491,9 @@ func (v *leakChecker) checkConversions(values []value) {
 	}
 }
 
-// checkArrayConversion rejects an array unless its elements have the type in which they are compared. PostgreSQL gives
-// the elements one type before it looks at the left operand. From numeric constants and integers it makes an array of
-// numeric, and converts that to floating point when it compares a row.
+// checkArrayConversion rejects ARRAY[...] if PostgreSQL makes an array of numeric and converts it to floating point
+// when it compares a row. PostgreSQL chooses the array's type before it considers the left operand. Constants with
+// decimals beside integers give an array of numeric.
 func (v *leakChecker) checkArrayConversion(left value, elements []value) {
 	numeric, float, other := false, false, false
 	for _, e := range elements {
@@ -508,7 +513,7 @@ func (v *leakChecker) timeKind(e value) kind {
 	return ""
 }
 
-// checkSameKind checks expressions whose values must all be of one kind.
+// checkSameKind checks that expressions are leak-safe and that their values have the same kind.
 func (v *leakChecker) checkSameKind(what string, nodes []*sqltext.Node, context checkContext) value {
 	var result kind
 	for _, n := range nodes {
@@ -520,7 +525,7 @@ func (v *leakChecker) checkSameKind(what string, nodes []*sqltext.Node, context 
 		case result == kindInt && (e.kind == kindNumeric || e.kind == "float"), result == "":
 			result = v.resultKind(e)
 		case result != v.resultKind(e) && !(e.kind == kindInt && (result == kindNumeric || result == "float")):
-			// integers become numeric or floating point without an error
+			// converting integers to numeric or floating point cannot fail
 			v.reject("%s over different types", what)
 		}
 	}
@@ -530,7 +535,7 @@ func (v *leakChecker) checkSameKind(what string, nodes []*sqltext.Node, context 
 	return value{kind: result}
 }
 
-// checkArray checks an ARRAY[...] of strings, which PostgreSQL takes for texts, of parameters, or of integers.
+// checkArray checks an ARRAY[...] of string literals, which PostgreSQL takes for texts, of parameters, or of integers.
 func (v *leakChecker) checkArray(a *sqltext.A_ArrayExpr) value {
 	var of kind
 	for _, n := range a.Elements {
@@ -563,7 +568,7 @@ func isConstantArray(a *sqltext.A_ArrayExpr) bool {
 func (v *leakChecker) checkCase(c *sqltext.CaseExpr, context checkContext) value {
 	var results []*sqltext.Node
 	var arg value
-	if c.Arg != nil { // the value is checked once, since another CASE may stand in it
+	if c.Arg != nil { // the value after CASE is checked only once, because it may contain another CASE
 		arg = v.checkExpr(c.Arg, context)
 	}
 	for _, n := range c.Args {
@@ -581,7 +586,7 @@ func (v *leakChecker) checkCase(c *sqltext.CaseExpr, context checkContext) value
 	return v.checkSameKind("CASE", results, context)
 }
 
-// checkCall checks a function call.
+// checkCall checks that a function call is leak-safe.
 func (v *leakChecker) checkCall(f *sqltext.FuncCall, context checkContext) value {
 	schema, name, ok := qualifiedName(f.Funcname)
 	switch {
@@ -614,8 +619,8 @@ func (v *leakChecker) checkCall(f *sqltext.FuncCall, context checkContext) value
 	return value{kind: result}
 }
 
-// isCatalogFunction tells whether a name means a function of pg_catalog, given that the types of its arguments are
-// known. Nothing else may have the name, except aggregates of extensions, which take types of their own.
+// isCatalogFunction tells whether a called name can only mean a function of pg_catalog. No other function may have the
+// name, except aggregates of extensions, which take only the extension's own types.
 func (v *leakChecker) isCatalogFunction(name string) bool {
 	return !slices.ContainsFunc(v.snap.FunctionsNamed("", name),
 		func(f *catalog.Function) bool { return f.Kind != 'a' || !isKnownExtension(f.Extension) })
@@ -629,7 +634,8 @@ func (v *leakChecker) isTrigramFunction(name string) bool {
 }
 
 func (v *leakChecker) checkAggregateCall(name string, f *sqltext.FuncCall, context checkContext) value {
-	// The scopes of outer queries are left out: an aggregate over outer columns alone belongs to the outer query.
+	// The aggregate's arguments may not name outer columns: an aggregate of outer columns alone would belong to the outer
+	// query.
 	inner := checkContext{scope: &leakScope{items: context.scope.items}, mayNotRun: context.mayNotRun}
 	if !context.aggregateAllowed {
 		v.reject("aggregate %s here", name)
@@ -669,16 +675,16 @@ func (v *leakChecker) checkAggregateCall(name string, f *sqltext.FuncCall, conte
 	return value{kind: result}
 }
 
-// noteOverflow notes a sum that may overflow. It rejects the sum unless only visible rows decide whether PostgreSQL
-// computes it, and whether it overflows.
+// noteOverflow notes that a sum may overflow. The sum is rejected if hidden rows may decide whether PostgreSQL computes
+// it, or whether it overflows.
 func (v *leakChecker) noteOverflow(what string, context checkContext) {
 	if v.sumMayOverflow = true; context.mayNotRun {
 		v.reject("%s, which may overflow, beside another table or in an expression", what)
 	}
 }
 
-// hasFewDigits tells whether all numbers of a numeric expression have few digits. Such are columns with a declared
-// precision, and what is chosen or added up from them.
+// hasFewDigits tells whether all values of a numeric expression have few digits. That is so for columns with a declared
+// precision, and for values that an expression chooses from them or adds up.
 func (v *leakChecker) hasFewDigits(n *sqltext.Node, scope *leakScope) bool {
 	all := func(list []*sqltext.Node) bool {
 		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return !v.hasFewDigits(n, scope) })
@@ -708,7 +714,7 @@ func (v *leakChecker) hasFewDigits(n *sqltext.Node, scope *leakScope) bool {
 	return false
 }
 
-// columnHasFewDigits tells whether every column that a name may mean has few digits.
+// columnHasFewDigits tells whether all columns that a name may mean have few digits.
 func (v *leakChecker) columnHasFewDigits(c *sqltext.ColumnRef, s *leakScope) bool {
 	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
 	for ; s != nil; s = s.parent {
@@ -732,7 +738,7 @@ func (v *leakChecker) columnHasFewDigits(c *sqltext.ColumnRef, s *leakScope) boo
 	return false
 }
 
-// hasSubLink tells whether the conditions of a SELECT contain sub-selects, which PostgreSQL may turn into joins.
+// hasSubLink tells whether the conditions of a SELECT contain sub-selects, which PostgreSQL may convert to joins.
 func hasSubLink(s *sqltext.SelectStmt) bool {
 	found := false
 	var visit func(*sqltext.Node)
@@ -746,7 +752,7 @@ func hasSubLink(s *sqltext.SelectStmt) bool {
 	return found
 }
 
-// checkSubLink checks EXISTS, IN (SELECT ...), and a SELECT as a value that always has one row.
+// checkSubLink checks EXISTS, IN (SELECT ...), and a scalar sub-select that always returns one row.
 func (v *leakChecker) checkSubLink(s *sqltext.SubLink, context checkContext) value {
 	query := s.GetSubselect().GetSelectStmt()
 	inner := checkContext{scope: context.scope, mayNotRun: true}
@@ -780,7 +786,7 @@ func (v *leakChecker) checkSubLink(s *sqltext.SubLink, context checkContext) val
 	return value{}
 }
 
-// returnsOneRow tells whether a SELECT returns exactly one row because it aggregates without groups.
+// returnsOneRow tells whether a SELECT always returns exactly one row, because it aggregates without GROUP BY.
 func returnsOneRow(s *sqltext.SelectStmt) bool {
 	if s.Op != sqltext.SETOP_NONE || len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.TargetList) != 1 ||
 		len(s.DistinctClause) > 0 {

@@ -13,11 +13,12 @@ import (
 //go:embed leak_safe.txt
 var leakSafeText string
 
-// kind is what the leak checker knows about the type of an expression: no more than the list needs.
+// kind is what the leak checker knows about the type of an expression. Types that leak_safe.txt does not tell apart
+// have the same kind.
 type kind string
 
 const (
-	kindOpaque      kind = "opaque" // the expression may only be returned, counted, and tested for NULL
+	kindOpaque      kind = "opaque" // a statement may only return, count and NULL-test the expression
 	kindString      kind = "string" // NULL, or a constant whose type PostgreSQL infers from the context
 	kindParam       kind = "parameter"
 	kindInt         kind = "int"
@@ -33,10 +34,10 @@ const (
 	kindTSQuery     kind = "tsquery"
 	kindTSVector    kind = "tsvector"
 
-	kindConfiguration kind = "configuration" // the configuration of a text search, given as a constant
+	kindConfiguration kind = "configuration" // the configuration of a text search, given as a constant, such as 'english'
 )
 
-// typeKinds has the kind of each type that has a kind of its own, by the type's OID.
+// typeKinds has the kinds of types, by the types' OIDs. Types that are missing here have the kind opaque.
 var typeKinds = map[uint32]kind{
 	16: kindBool, 20: kindInt, 21: kindInt, 23: kindInt, 1700: kindNumeric,
 	700: "float", 701: "float", 25: kindText, 1043: kindText, 2950: "uuid",
@@ -46,17 +47,17 @@ var typeKinds = map[uint32]kind{
 	3904: "int4range", 3906: "numrange", 3908: "tsrange", 3910: "tstzrange", 3912: "daterange", 3926: "int8range",
 }
 
-// kindInts is the kind of integer arrays, with integers of any size.
+// kindInts is the kind of arrays of smallint, integer or bigint.
 const kindInts kind = "int[]"
 
-// extensionKinds are the types of extensions whose kind has the type's own name.
+// extensionKinds are types of extensions for which the name of the type is also its kind.
 var extensionKinds = []string{"citext", "hstore", "ltree"}
 
-// kindOf returns the kind of a column. For a domain it is the kind of the domain's base type, since PostgreSQL chooses
-// that type's operators and functions. If somebody has made some of the same name for the domain, the name is not
-// leak-safe. A domain checks values that are made, not values that are read. Texts of another collation than the
-// database's are opaque. Two of different collations cannot be compared, which PostgreSQL notices only when it comes to
-// a row.
+// kindOf returns the kind of a column. A domain has the kind of its base type, since PostgreSQL chooses that type's
+// operators and functions. (An operator or function name that another role has also used is not leak-safe.) PostgreSQL
+// checks a domain's constraints when it makes a value, not when it reads one. Texts with another collation than the
+// database's are opaque: PostgreSQL cannot compare texts of two collations, and reports that only when it evaluates the
+// comparison for a row.
 func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	if c.Collation != "" && !slices.Contains(byteCollations, c.Collation) {
 		return kindOpaque
@@ -77,7 +78,7 @@ func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	return k
 }
 
-// columnKind returns the kind of a column that a value of this kind fits.
+// columnKind returns the kind of the columns to which a value of this kind can be compared.
 func (k kind) columnKind() kind {
 	switch k {
 	case kindCurrentTime, kindRecent:
@@ -95,14 +96,14 @@ func kindOfOID(oid uint32) kind {
 	return kindOpaque
 }
 
-// leakSafeEntry is an entry of the file leak_safe.txt.
+// leakSafeEntry is a line of leak_safe.txt.
 type leakSafeEntry struct {
 	operands [][]kind
 	result   kind
 	reason   string
 }
 
-// leakSafeList has the entries of leak_safe.txt, by a key such as "operator =".
+// leakSafeList holds the lines of leak_safe.txt, by keys such as "operator =".
 var leakSafeList = func() map[string][]leakSafeEntry {
 	list := map[string][]leakSafeEntry{}
 	for line := range dataLines(leakSafeText) {
@@ -128,7 +129,7 @@ var leakSafeList = func() map[string][]leakSafeEntry {
 	return list
 }()
 
-// isSortable tells whether values of a kind can be grouped, sorted and compared.
+// isSortable tells whether a text on the signed path may group, sort and compare values of a kind.
 func isSortable(k kind) bool {
 	return k != kindOpaque && k != kindTSQuery && k != kindInterval && k != kindTSVector && k != "hstore"
 }
@@ -136,8 +137,8 @@ func isSortable(k kind) bool {
 // timeFields are the fields that EXTRACT can take from every timestamp.
 var timeFields = []string{"year", "month", "day", "hour", "minute", "dow", "doy", "quarter", "epoch"}
 
-// dateFields are the fields that EXTRACT can take from every date; truncUnits are the units of date_trunc that fail for
-// no timestamp.
+// dateFields are the fields that EXTRACT can take from every date. truncUnits are the units for which date_trunc fails
+// for no timestamp.
 var (
 	dateFields = []string{"year", "month", "day", "dow", "doy", "quarter", "epoch"}
 	truncUnits = []string{"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
@@ -150,13 +151,13 @@ type value struct {
 	text     string // the value of a string constant, with or without a cast to text
 	isNull   bool
 	number   int32 // the value of an integer constant
-	param    int32 // the number of a parameter
-	// the expression is not on the list, and outputExpr has allowed it by its parts: see leak_check_output.go
+	param    int32 // the number of the parameter, if the value is one
+	// the expression is not on the leak-safe list, but checkOutput has allowed it by its parts: see leak_check_output.go
 	notOnList bool
 	oid       uint32 // the OID of the type of a table's column
 }
 
-// fits tells whether an operand can stand where the list requires a kind.
+// fits tells whether an operand can stand where a line of leak_safe.txt requires the kind wanted.
 func (v value) fits(wanted kind) bool {
 	switch wanted {
 	case "any":
@@ -201,8 +202,8 @@ func (v value) fits(wanted kind) bool {
 }
 
 const (
-	maxShortText = 500 // the largest text, in bytes, that PostgreSQL may parse recursively
-	maxWildcards = 200 // the most wildcards in a pattern, which PostgreSQL matches recursively
+	maxShortText = 500 // the longest text, in bytes, that PostgreSQL may parse recursively
+	maxWildcards = 200 // the largest number of wildcards in a pattern, which PostgreSQL matches recursively
 	maxDays      = 100_000
 )
 
@@ -211,5 +212,5 @@ func (v value) isStringLiteral() bool {
 	return v.constant && !v.isNull && (v.kind == kindString || v.kind == kindText)
 }
 
-// isUntyped tells whether a value gets its type from the operand beside it.
+// isUntyped tells whether PostgreSQL gives a value the type of the operand beside it.
 func (v value) isUntyped() bool { return v.kind == kindString || v.kind == kindParam }

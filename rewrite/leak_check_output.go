@@ -9,27 +9,29 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// PostgreSQL computes the outputs of the outermost SELECT last, for rows that have passed its joins, its conditions and
-// the rule (apply_scanjoin_target_to_paths of planner.c). Only visible rows decide there whether an expression fails or
-// prints. So outputs may hold expressions that are not on the leak-safe list.
+// PostgreSQL computes the outputs of the outermost SELECT last, only for rows that have passed its joins, its
+// conditions and the rule (apply_scanjoin_target_to_paths of planner.c). So only visible rows decide whether such an
+// expression fails or raises a notice, and outputs may contain expressions that are not on the leak-safe list.
 //
-// Sort and group keys may not. Below a join PostgreSQL may sort by what one table computes
-// (generate_useful_gather_paths of allpaths.c). It may sort a child of a partitioned table in the order of its
-// neighbour's index. Neither may the arguments of min and similar aggregates: the planner adds "IS NOT NULL" to the
-// conditions (planagg.c). All these must be leak-safe, or computed of groups, which PostgreSQL makes after all joins.
+// Sort keys and group keys may not. Below a join, PostgreSQL may sort by an expression over one table
+// (generate_useful_gather_paths of allpaths.c). It may sort one partition in the order of another partition's index.
+// The arguments of min and similar aggregates must be leak-safe, too, because the planner adds "IS NOT NULL" to the
+// conditions (planagg.c). All these must be leak-safe, or computed from groups, which PostgreSQL makes after all joins.
 
-// maxOutputExprs bounds how many expressions are checked by their parts: each part may be checked again for each
-// expression around it.
+// maxOutputExprs bounds how many expressions of a text the leak checker may check by their parts, because it may check
+// each part again for each expression around it.
 const maxOutputExprs = 500
 
-// plainFunctionGroups are the groups of functions.txt whose functions compute a value from their operands.
+// plainFunctionGroups are the groups in functions.txt whose functions compute a value from their operands alone, except
+// for notPlainFunctions.
 var plainFunctionGroups = []string{groupAggregates, "text and binary", "numbers and chance", "dates and times", "JSON",
 	"arrays and sets", "text search", "ranges", "networks"}
 
 const groupAggregates = "aggregates and windows"
 
-// notPlainFunctions are functions of those groups that act, depend on more than their operands, or return sets. They
-// include aggregates whose last digits depend on the order of rows, which differs from the order under row security.
+// notPlainFunctions are functions of plainFunctionGroups that have side effects, depend on more than their operands, or
+// return sets. They include aggregates whose last digits depend on the order of rows, which differs from that under row
+// security.
 var notPlainFunctions = []string{
 	"corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope",
 	"regr_sxx", "regr_sxy", "regr_syy",
@@ -45,12 +47,12 @@ var notPlainFunctions = []string{
 	"ts_stat", "ts_token_type", "unnest",
 }
 
-// indexedAggregates are the aggregates that an index may answer (aggsortop of pg_aggregate).
+// indexedAggregates are the aggregates that PostgreSQL may compute with an index (aggsortop of pg_aggregate).
 var indexedAggregates = []string{"min", "max", "bool_and", "bool_or", "every"}
 
-// Without an ORDER BY, the results of these functions depend on the order of rows, and so on the plan. The plan differs
-// from the one under row security, and may depend on how many rows are hidden. The same holds for the last digits of
-// deviations of floating-point numbers.
+// Without an ORDER BY, the results of these functions depend on the order of rows, and so on the plan. The plan may
+// differ from that under row security, and may depend on how many rows are hidden. The last digits of the
+// deviationAggregates of floating-point numbers depend on the order of rows, too.
 var (
 	orderDependentAggregates = []string{"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg",
 		"jsonb_object_agg", "xmlagg"}
@@ -58,11 +60,13 @@ var (
 	deviationAggregates   = []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
 )
 
-// outputTypes are the types, by OID, to which an output may be cast. Arrays of them are allowed, too.
+// outputTypes are the OIDs of types to which a text on the signed path may cast an output. Arrays of them are allowed,
+// too.
 var outputTypes = []uint32{16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266,
 	1700, 2950, 3802}
 
-// leakCheckState is the part of the leak checker's state that is restored after a failed check of an expression.
+// leakCheckState is the part of the leak checker's state that the checker restores after an expression has failed its
+// check.
 type leakCheckState struct {
 	sumMayOverflow, leaky, indexSearch bool
 	typeCount, starCount               int
@@ -93,7 +97,8 @@ func (v *leakChecker) checkOutput(n *sqltext.Node, context checkContext) value {
 	}
 	stateBefore := v.saveState()
 	e := v.checkExpr(n, context)
-	v.leaky, v.indexSearch = stateBefore.leaky, stateBefore.indexSearch // an index does not help to compute an output
+	// an index does not speed up the computation of an output
+	v.leaky, v.indexSearch = stateBefore.leaky, stateBefore.indexSearch
 	if v.reason == "" {
 		return e
 	}
@@ -104,8 +109,8 @@ func (v *leakChecker) checkOutput(n *sqltext.Node, context checkContext) value {
 		v.reject("what it returns is very long")
 	case len(v.foreignCasts) > 0:
 		v.reject("it brings a cast that is not PostgreSQL's own")
-	// PostgreSQL may evaluate the expression when it plans, or when it returns a row, depending on whether the plan is
-	// made for these values
+	// PostgreSQL may evaluate the expression when it plans, or only when it returns a row. That depends on whether it
+	// plans with the values of the parameters.
 	case mayBeOfParamsOnly(n):
 		v.reject("%s", reason)
 	}
@@ -115,8 +120,8 @@ func (v *leakChecker) checkOutput(n *sqltext.Node, context checkContext) value {
 	return value{kind: kindOpaque, notOnList: true}
 }
 
-// checkExprByParts checks an expression that is not on the list by its parts. For other kinds of expressions the list's
-// reason stands.
+// checkExprByParts checks the parts of an output expression that is not on the leak-safe list. Expressions of other
+// kinds are rejected with the given reason.
 func (v *leakChecker) checkExprByParts(n *sqltext.Node, context checkContext, reason string) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
@@ -130,7 +135,8 @@ func (v *leakChecker) checkExprByParts(n *sqltext.Node, context checkContext, re
 		}
 		if left, right := x.AExpr.Lexpr, x.AExpr.Rexpr; context.aboveFence && left.GetParamRef() == nil &&
 			right.GetParamRef() != nil && slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
-			v.useParam(right.GetParamRef().Number, kindUndeclared) // at Bind the parameter gets the type of the left operand
+			// when the client binds the parameter, PostgreSQL has given it the type of the left operand
+			v.useParam(right.GetParamRef().Number, kindUndeclared)
 			v.checkOperands(context, reason, left)
 			return
 		}
@@ -161,7 +167,7 @@ func (v *leakChecker) checkExprByParts(n *sqltext.Node, context checkContext, re
 	case *sqltext.Node_A_Indirection:
 		v.checkOperands(context, reason, x.AIndirection.Arg)
 		for _, n := range x.AIndirection.Indirection {
-			if n.GetAIndices() == nil { // the expression is a field of a row
+			if n.GetAIndices() == nil { // the expression takes a field of a row
 				v.reject("%s", reason)
 				return
 			}
@@ -172,8 +178,8 @@ func (v *leakChecker) checkExprByParts(n *sqltext.Node, context checkContext, re
 	}
 }
 
-// checkOperands checks the operands of an expression that is not on the list. A parameter may not be one of them,
-// because its declared type is not known.
+// checkOperands checks the operands of an expression that is not on the leak-safe list. None of them may be a
+// parameter, because the parameter's declared type is not known.
 func (v *leakChecker) checkOperands(context checkContext, reason string, nodes ...*sqltext.Node) {
 	for _, n := range nodes {
 		switch {
@@ -236,7 +242,8 @@ func (v *leakChecker) checkCallByParts(f *sqltext.FuncCall, context checkContext
 	v.checkWindow(f.Over, inner, reason)
 }
 
-// isPlainFunction tells whether a function of PostgreSQL computes its value from its operands alone.
+// isPlainFunction tells whether a function of PostgreSQL computes its value from its operands alone, and agents may
+// call it.
 func isPlainFunction(name string) bool {
 	_, shadowed := catalog.ShadowFunction(name)
 	f := catalogFunctions[name]
@@ -244,7 +251,7 @@ func isPlainFunction(name string) bool {
 		!slices.Contains(notPlainFunctions, name)
 }
 
-// isIndexedAggregate tells whether an index may answer an aggregate.
+// isIndexedAggregate tells whether PostgreSQL may compute an aggregate with an index.
 func isIndexedAggregate(name string) bool { return slices.Contains(indexedAggregates, name) }
 
 // checkSortKey checks a key of ORDER BY.
@@ -257,8 +264,8 @@ func (v *leakChecker) checkSortKey(n *sqltext.Node, context checkContext) {
 	v.checkGroupingKey(key.Node, context)
 }
 
-// checkGroupingKey checks an expression of GROUP BY, ORDER BY or PARTITION BY. A number in it is a value, not the
-// position of a column.
+// checkGroupingKey checks an expression of GROUP BY, ORDER BY or PARTITION BY. A number in the expression is a value
+// here, not the position of a column.
 func (v *leakChecker) checkGroupingKey(n *sqltext.Node, context checkContext) {
 	if v.reason == "" && context.isOutput && (isAfterGrouping(n) || context.aboveFence) {
 		v.checkOutput(n, context)
@@ -269,8 +276,8 @@ func (v *leakChecker) checkGroupingKey(n *sqltext.Node, context checkContext) {
 	}
 }
 
-// frameNonDefault is PostgreSQL's bit FRAMEOPTION_NONDEFAULT of parsenodes.h: the window says which rows of the
-// partition count.
+// frameNonDefault is the bit FRAMEOPTION_NONDEFAULT of PostgreSQL's parsenodes.h. It is set if a window has a ROWS,
+// RANGE or GROUPS clause.
 const frameNonDefault = 1
 
 // checkWindow checks the window of an OVER or WINDOW clause.
@@ -295,8 +302,8 @@ func (v *leakChecker) hasOrderBy(w *sqltext.WindowDef) bool {
 	return w != nil && (len(w.OrderClause) > 0 || v.orderedWindows[w.Name] || v.orderedWindows[w.Refname])
 }
 
-// checkHaving checks a condition on groups. PostgreSQL turns conditions without an aggregate into conditions on single
-// rows.
+// checkHaving checks a HAVING condition. PostgreSQL evaluates parts without an aggregate like conditions of WHERE, for
+// single rows.
 func (v *leakChecker) checkHaving(n *sqltext.Node, context checkContext) {
 	switch {
 	case n == nil:
@@ -327,13 +334,13 @@ func (v *leakChecker) isOutputType(t *sqltext.TypeName) bool {
 	return v.qualifyType(t)
 }
 
-// isAggregate tells whether a call is a call of an aggregate or a window function.
+// isAggregate tells whether a call calls an aggregate or a window function.
 func isAggregate(f *sqltext.FuncCall) bool {
 	return f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup ||
 		len(f.AggOrder) > 0 || catalogFunctions[lastNamePart(f.Funcname)].why == groupAggregates
 }
 
-// mayBeOfParamsOnly tells whether an expression consists of parameters and constants only, possibly after constant
+// mayBeOfParamsOnly tells whether an expression has parameters and no columns, or may have no columns after constant
 // folding.
 func mayBeOfParamsOnly(n *sqltext.Node) bool {
 	param, column := false, false
@@ -349,7 +356,7 @@ func mayBeOfParamsOnly(n *sqltext.Node) bool {
 
 // isAfterGrouping tells whether PostgreSQL computes an expression after groups or windows. Such an expression calls an
 // aggregate or a window function, and names columns only inside such calls. PostgreSQL folds constants first: CASE WHEN
-// true THEN a ELSE count(*) END becomes a column of each row.
+// true THEN a ELSE count(*) END becomes the column a.
 func isAfterGrouping(n *sqltext.Node) bool {
 	found, stray := false, false
 	var visit func(*sqltext.Node)

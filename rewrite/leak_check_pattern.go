@@ -7,17 +7,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// maxPatternParts bounds from how many parts a pattern may be joined. Each part may have wildcards, and a parameter may
+// maxPatternParts bounds how many parts a joined pattern may have. Each part may have wildcards, and a parameter may
 // have several.
 const maxPatternParts = 10
 
-// checkJoinedPattern checks a pattern of LIKE that is joined from constants and parameters: '%' || $1 || '%',
-// lower($1). Such a pattern fails only if it ends in its escape character. A pattern that ends in a constant does not.
-// For others the proxy checks the value of each parameter that may be the end, if the parts behind it are empty.
+// checkJoinedPattern checks a pattern of LIKE that an expression joins from constants and parameters, such as '%' || $1
+// || '%' or lower($1). A pattern fails only if it ends in its escape character, which no constant part contains. So the
+// proxy checks the values of the parameters.
 func (v *leakChecker) checkJoinedPattern(n *sqltext.Node, context checkContext) (value, bool) {
 	var params []int32
 	parts, ok := v.patternParts(n, nil)
-	// a single constant is checked elsewhere; concat() without arguments joins nothing
+	// a single constant is checked elsewhere; concat() without arguments has no parts
 	if !ok || len(parts) == 0 || n.GetAConst() != nil {
 		return value{}, false
 	}
@@ -50,7 +50,8 @@ func (v *leakChecker) checkJoinedPattern(n *sqltext.Node, context checkContext) 
 	return value{kind: kindText, constant: true}, true
 }
 
-// patternParts appends the constants and parameters from which an expression joins a text.
+// patternParts appends to parts the constants and parameters that an expression joins into one text. The result is
+// false for any other expression.
 func (v *leakChecker) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltext.Node, bool) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const:
@@ -96,14 +97,14 @@ func (v *leakChecker) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*s
 	return nil, false
 }
 
-// isEmptyString tells whether an expression is a constant with the empty string.
+// isEmptyString tells whether an expression is an empty string literal.
 func isEmptyString(n *sqltext.Node) bool {
 	s := n.GetAConst().GetSval()
 	return s != nil && s.GetSval() == ""
 }
 
-// similarToRegexp returns the regular expression into which PostgreSQL turns a constant pattern of SIMILAR TO, as a
-// constant. A pattern with an escape, quotes, brackets or braces is not leak-safe.
+// similarToRegexp returns the regular expression to which PostgreSQL converts a constant pattern of SIMILAR TO. It
+// rejects a pattern with a backslash, double quotes, brackets or braces, or with ESCAPE.
 func (v *leakChecker) similarToRegexp(n *sqltext.Node) value {
 	f := n.GetFuncCall()
 	if f == nil || len(f.Args) != 1 || f.Args[0].GetAConst().GetSval() == nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search may have other conditions beside it. It may also group and sort by expressions that are not leak-safe:
-// `found @@ q AND body ~ 'x' GROUP BY date_trunc('day', at)`. If it is of one table, the leak-safe conditions go below
-// a fence, OFFSET 0, through which the planner moves nothing:
+// A statement may search by an index and also have other conditions, groups or sort keys that are not leak-safe: `found
+// @@ q AND body ~ 'x' GROUP BY date_trunc('day', at)`. If it reads only one table, the rewriter puts the leak-safe
+// conditions below a fence, OFFSET 0, through which the planner moves nothing:
 //
-// 	SELECT ... FROM (SELECT * FROM pgconsent_signed.visible_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' ...
+//	SELECT ... FROM (SELECT * FROM pgconsent_signed.visible_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' ...
 //
-// Everything above the fence is computed for visible rows only, so it may hold any expression that an output may
-// (leak_check_output.go). The planner does not run these expressions on statistics either. An expression that is not
-// leak-proof gets none of a table with row security, which applies to the reader of the signed views.
+// PostgreSQL computes everything above the fence for visible rows only, so those expressions may be any that an output
+// may be (leak_check_output.go). The planner does not evaluate them on statistics either. It uses the statistics of a
+// table with row security only for leak-proof functions, and row security applies to the reader of a signed view.
 
-// readsOneTable tells whether the text is a single SELECT whose FROM is a single table.
+// readsOneTable tells whether the text is a single SELECT with one FROM item and a WHERE clause.
 func (w *walker) readsOneTable(tree *sqltext.ParseResult) bool {
 	if w.isView || len(tree.Stmts) != 1 {
 		return false
@@ -36,11 +36,12 @@ func (w *walker) readsOneTable(tree *sqltext.ParseResult) bool {
 		slices.ContainsFunc(w.references, func(ref *reference) bool { return ref.rangeVar == rv && ref.tableToken < 0 })
 }
 
-// indexSearchOperators are the operators of searches that an index answers. Without a fence PostgreSQL may read an
-// index in the order of ORDER BY and stop at the limit. Only a search is worth giving that up.
+// indexSearchOperators are the operators of searches for which PostgreSQL uses an index. Without a fence PostgreSQL may
+// instead read an index in the order of ORDER BY and stop at the limit. The fence prevents that, which is worthwhile
+// only for such a search.
 var indexSearchOperators = []string{"@@", "@>", "<@", "&&", "?", "?|", "?&", "%", "<%", "%>"}
 
-// checkBelowFence checks a SELECT over one table, and finds the conditions that may go below the fence.
+// checkBelowFence checks a SELECT over one table, and finds the conditions that the rewriter may put below the fence.
 func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
 	ownContext := checkContext{scope: &leakScope{items: v.checkFrom(s.FromClause[0], checkContext{})}}
 	ownContext.isOutput, ownContext.aboveFence = true, true
@@ -81,12 +82,12 @@ func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
 	v.leaky, v.indexSearch = true, true
 }
 
-// checkParamTypes rejects a text unless a parameter that it uses several times has one type everywhere. PostgreSQL
-// gives a parameter the type of the operand that it sees first. In the new text it sees the conditions below the fence
-// first.
+// checkParamTypes rejects a text that uses a parameter several times beside operands of different types. PostgreSQL
+// gives a parameter the type of the operand that it reads first, and in the new text it reads the conditions below the
+// fence first.
 func (v *leakChecker) checkParamTypes() {
 	for number, neighbours := range v.paramNeighbours {
-		// Each other kind belongs to a single type, so PostgreSQL infers that type in any order.
+		// Each kind other than these belongs to a single type, which PostgreSQL infers in any order.
 		if k := v.paramKinds[number]; k != kindInt && k != kindInts && k != "float" {
 			continue
 		}
@@ -99,14 +100,14 @@ func (v *leakChecker) checkParamTypes() {
 	}
 }
 
-// isIndexSearch tells whether a condition is a search that an index answers.
+// isIndexSearch tells whether a condition is a search for which PostgreSQL can use an index.
 func isIndexSearch(n *sqltext.Node) bool {
 	x := n.GetAExpr()
 	return x != nil && x.Kind == sqltext.AEXPR_OP && slices.Contains(indexSearchOperators, lastNamePart(x.Name))
 }
 
-// fenceConditions writes a SELECT over one table with some of its conditions below OFFSET 0. ok is false if the text
-// cannot be written so.
+// fenceConditions puts those conditions of a SELECT over one table below OFFSET 0 for which found is true. ok is false
+// if the text cannot be written that way.
 func fenceConditions(text string, found []bool) (out string, position func(int) int, ok bool, refusal *sqlstate.Error) {
 	source, refusal := sqltext.Scan(text)
 	if refusal != nil {
@@ -153,19 +154,20 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 	s.FromClause, s.WhereClause = []*sqltext.Node{item}, conjunction(otherConditions)
 	out = movedParts.text.String()
 	if refusal := sqltext.ProveSameTree(tree, out); refusal != nil {
-		return "", nil, false, nil // a word of the text has another meaning than it seems: the text stays as it was
+		return "", nil, false, nil // some word of the text means something else than assumed, so the text stays as it was
 	}
 	return out, movedParts.originalPosition, true, nil
 }
 
-// rearrangedText is a text made from spans of another text, in another order.
+// rearrangedText builds a text from spans of another text, in another order.
 type rearrangedText struct {
 	text   strings.Builder
 	spans  []copiedSpan
 	length int // the length of the text, in characters
 }
 
-// copiedSpan says where a span of the new text stood in the old text, in characters counted from 0.
+// copiedSpan says where a span stands in the new text (at) and where it stood in the old text (origin). Both count
+// characters from 0.
 type copiedSpan struct{ at, origin, length int }
 
 func (m *rearrangedText) write(text string) {
@@ -179,8 +181,8 @@ func (m *rearrangedText) copySpan(text string, span sqltext.Span) {
 	m.write(text[span.Start:span.End])
 }
 
-// originalPosition returns for a 1-based character position in the new text the position in the old text. For a
-// position in an inserted text it returns the end of the span before.
+// originalPosition returns the position in the old text for a position in the new text; both count characters from 1.
+// For a position in an inserted text, the result is the end of the copied span before it.
 func (m *rearrangedText) originalPosition(p int) int {
 	if p <= 0 {
 		return p

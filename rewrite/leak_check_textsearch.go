@@ -9,12 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// If such a search finds its rows by key, the subquery of keys calls the function in its FROM as well. A function of
-// constants and parameters gives the same row there. If such a search finds its rows by key, the subquery of keys calls
-// the function in its FROM as well. A function of constants and parameters gives the same row there.
+// A text search may parse its query by a function in FROM: `FROM documents, to_tsquery($1) AS q WHERE found @@ q`. If
+// the rewriter makes such a search find its rows by key, the subquery of keys calls the function in its own FROM as
+// well. A function of constants and parameters returns the same row there.
 
-// textSearchFunctions returns the functions in FROM that parse a text search, in the order of the text. It leaves out
-// functions in an outer join that may give a row without them.
+// textSearchFunctions returns the functions in FROM that parse the query of a text search, in the order of the text. It
+// leaves out functions on the side of an outer join that may be missing from a row.
 func textSearchFunctions(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
 	var visit func(n *sqltext.Node, missing bool)
 	visit = func(n *sqltext.Node, missing bool) {
@@ -35,7 +35,7 @@ func textSearchFunctions(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
 	return out
 }
 
-// rangeFunctionName returns the name of the only function in an item of FROM.
+// rangeFunctionName returns the name of a FROM item with a single function: its alias, or the function's name.
 func rangeFunctionName(f *sqltext.RangeFunction) string {
 	if a := f.GetAlias(); a != nil {
 		return a.Aliasname
@@ -43,7 +43,8 @@ func rangeFunctionName(f *sqltext.RangeFunction) string {
 	return lastNamePart(f.Functions[0].GetList().GetItems()[0].GetFuncCall().GetFuncname())
 }
 
-// namedFunctions returns the indexes of the functions that an expression may name, by their alias or by their column.
+// namedFunctions returns the indexes of the functions in all that an expression may name, by their alias or by their
+// column.
 func namedFunctions(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
@@ -64,7 +65,7 @@ func namedFunctions(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 	return out
 }
 
-// fromClauseOf returns the items from which a query reads, without the table that it writes.
+// fromClauseOf returns the FROM items (for DELETE, the USING items) of a query, without the table to which it writes.
 func fromClauseOf(m proto.Message) []*sqltext.Node {
 	switch x := m.(type) {
 	case *sqltext.SelectStmt:
@@ -77,7 +78,7 @@ func fromClauseOf(m proto.Message) []*sqltext.Node {
 	return nil
 }
 
-// rangeFunctionText returns the text of such a function for the FROM clause of the subquery of keys.
+// rangeFunctionText returns the text of a function in FROM, for the FROM clause of the subquery of keys.
 func rangeFunctionText(source *sqltext.Source, f *sqltext.RangeFunction) (string, bool) {
 	call := f.Functions[0].GetList().GetItems()[0].GetFuncCall()
 	first := source.TokenAt(call.GetLocation())

@@ -8,12 +8,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// isIndexedVector tells whether an expression is a text search vector that an index has computed for each row of its
-// table. If that could fail, it has failed when the row was written. Every other call of to_tsvector may fail, or
-// print, for some row.
+// isIndexedVector tells whether an expression is a text search vector that some index stores for each row of its table.
+// If computing the vector could fail for a row, writing the row would have failed. Any other call of to_tsvector may
+// fail, or raise a notice, for some row.
 func (v *leakChecker) isIndexedVector(n *sqltext.Node, scope *leakScope) bool {
 	var of *leakItem
-	var types []*sqltext.TypeName // the types whose schema must be written
+	var types []*sqltext.TypeName // the types before whose names the rewriter must write the schema
 	queryForm := &vectorNormalizer{
 		partsLeft: maxVectorParts,
 		column: func(c *sqltext.ColumnRef) (string, bool) {
@@ -70,8 +70,8 @@ func (v *leakChecker) hasForeignConcat() bool {
 		func(o *catalog.Operator) bool { return !isKnownExtension(o.Extension) })
 }
 
-// textColumn returns the table whose column a name certainly means, in the innermost query that has it. A column that
-// USING has merged belongs to another table, too.
+// textColumn returns the item whose column a name certainly means, in the innermost query that has such a column. The
+// result is nil for a column that USING has merged, because it belongs to another table, too.
 func (s *leakScope) textColumn(c *sqltext.ColumnRef) (*leakItem, string) {
 	fields := c.GetFields()
 	if len(fields) == 0 || len(fields) > 2 || fields[len(fields)-1].GetString_() == nil {
@@ -104,24 +104,25 @@ func (s *leakScope) textColumn(c *sqltext.ColumnRef) (*leakItem, string) {
 	return nil, ""
 }
 
-// isTextColumn tells whether a column has a text type, so that a cast to text changes nothing.
+// isTextColumn tells whether a column has type text or varchar, so that a cast to text changes nothing.
 func isTextColumn(r *catalog.Relation, name string) bool {
 	c := r.Column(name)
 	return c != nil && c.Collation == "" && (c.TypeOID == 25 || c.TypeOID == 1043)
 }
 
-// vectorNormalizer writes an expression over texts in one normal form: without casts that change nothing, and without
-// the schema pg_catalog. It knows to_tsvector with a configuration, setweight and || of such vectors; and columns,
-// constants, || and COALESCE for their texts. It does not read expressions that are longer than those of indexes, since
-// it is called for each part of a long expression.
+// vectorNormalizer writes an expression that makes a text search vector in one normal form, without casts that change
+// nothing and without the schema pg_catalog. For vectors it accepts to_tsvector with a configuration, setweight and ||;
+// for their texts, columns, constants, || and COALESCE. It is called for each part of an expression, so it stops at
+// expressions that are longer than those of indexes.
 type vectorNormalizer struct {
-	partsLeft     int // how many more parts of the expression may be read, which bounds the work
-	column        func(*sqltext.ColumnRef) (string, bool)
-	isCatalogType func(*sqltext.TypeName) bool // tells whether a type that the text names without a schema is PostgreSQL's
+	partsLeft int // how many more parts of the expression the normalizer may read, which bounds its work
+	column    func(*sqltext.ColumnRef) (string, bool)
+	// isCatalogType tells whether a type without schema in the text is one of pg_catalog
+	isCatalogType func(*sqltext.TypeName) bool
 }
 
 const (
-	maxVectorParts   = 100 // the most parts of an expression that are read
+	maxVectorParts   = 100 // the largest number of parts of an expression that the normalizer reads
 	maxConstantBytes = 200 // the longest constant, in bytes
 )
 
@@ -191,7 +192,7 @@ func (v *vectorNormalizer) text(n *sqltext.Node) (string, bool) {
 	}
 }
 
-// constantText returns the string of a constant that is cast to one of these types or not at all.
+// constantText returns the string of a string literal, which may be cast to one of these types.
 func (v *vectorNormalizer) constantText(n *sqltext.Node, types ...string) (string, bool) {
 	if c := n.GetTypeCast(); c != nil {
 		if c.Arg.GetAConst().GetSval() == nil || !v.isCastTo(c, types...) {
@@ -203,7 +204,7 @@ func (v *vectorNormalizer) constantText(n *sqltext.Node, types ...string) (strin
 	return s.GetSval(), s != nil && len(s.GetSval()) <= maxConstantBytes
 }
 
-// isCastTo tells whether a cast is to one of these types of PostgreSQL, without a length.
+// isCastTo tells whether a cast names one of these types of pg_catalog, without a length.
 func (v *vectorNormalizer) isCastTo(c *sqltext.TypeCast, types ...string) bool {
 	t := c.TypeName
 	schema, name, ok := qualifiedName(t.GetNames())

@@ -4,10 +4,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// visitLockingClauses visits FOR UPDATE and similar clauses. They lock rows that the statement returns, which row
-// security has let through. Agents must be able to update the table: PostgreSQL wants that right. A table on which
-// other rules depend has no locks if agents may not update all its visible rows. A lock on a consent would keep others
-// from withdrawing it. first is the index of the first reference in FROM.
+// visitLockingClauses visits FOR UPDATE and similar clauses, which lock rows that row security has accepted. PostgreSQL
+// requires the right to update the table. No agent may lock rows of a table that other rules read, if it may not update
+// all rows that it sees there. Otherwise a lock on the row of a consent would keep others from withdrawing it. first is
+// the index of the first reference in FROM.
 func (w *walker) visitLockingClauses(s *sqltext.SelectStmt, ownScope *scope, first int) {
 	for _, n := range s.LockingClause {
 		c := n.GetLockingClause()
@@ -31,13 +31,13 @@ func (w *walker) visitLockingClauses(s *sqltext.SelectStmt, ownScope *scope, fir
 				if item.ref != nil {
 					w.checkLockable([]*reference{item.ref})
 				}
-				w.checkLockable(item.references) // the clause locks every table of a subquery
+				w.checkLockable(item.references) // the clause locks the rows of every table in a subquery
 			}
 		}
 	}
 }
 
-// checkLockable refuses relations whose rows agents may not lock.
+// checkLockable refuses a statement that locks rows of relations for which agents may not do so.
 func (w *walker) checkLockable(refs []*reference) {
 	for _, ref := range refs {
 		table, ok := w.pol.Table(ref.name)

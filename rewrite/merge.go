@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// minMergeVersion is the first server version whose MERGE applies row security to all its commands (CVE-2023-39418).
+// minMergeVersion is the first PostgreSQL version whose MERGE applies row security to all its commands
+// (CVE-2023-39418).
 const minMergeVersion = 150004
 
 // mergeStmt visits MERGE.

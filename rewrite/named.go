@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// nameArgument says how a function takes a name: as which argument, by the number of arguments, and how the name is
-// checked. It also says whether PostgreSQL reads the constant as a value. If it does, the statement fails when
-// PostgreSQL parses it, and the error has the position of the name.
+// nameArgument says which argument of a function is the name of an object, by the number of arguments, and how to check
+// the name. readAsValue is set if PostgreSQL reads the constant as a value of a type such as regclass. An unknown name
+// then fails when PostgreSQL parses the statement, and the error has the position of the name.
 type nameArgument struct {
 	positionByCount map[int]int
 	check           func(w *walker, nameText string, read bool) *sqlstate.Error
@@ -24,7 +24,7 @@ var (
 	onlyArgument         = map[int]int{1: 0}
 	firstArgumentOfTwo   = map[int]int{2: 0}
 	firstArgumentOfThree = map[int]int{3: 0}
-	argumentAfterRole    = map[int]int{2: 0, 3: 1} // a role may come first
+	argumentAfterRole    = map[int]int{2: 0, 3: 1} // a role may stand before the name, as the first of three arguments
 )
 
 // nameArguments are the functions that take the name of an object: as text, regclass or regtype.
@@ -58,16 +58,17 @@ var nameArguments = map[string]nameArgument{
 }
 
 // nameTypes are the types whose values PostgreSQL makes from names in the catalogs, with the checks of such names. The
-// argument read of a check tells whether the server reads the constant as a value of the type, and does not convert a
-// text. Agents may see all names of roles, operators, collations and text search objects.
+// argument read of a check tells whether PostgreSQL reads the constant as a value of the type; otherwise it converts a
+// text at run time. Names of roles, operators, collations and text search objects are not checked, because agents may
+// see all of them.
 var nameTypes = map[string]func(w *walker, nameText string, read bool) *sqlstate.Error{
 	"regclass": (*walker).checkRelationName, "regtype": (*walker).checkTypeName, "regproc": (*walker).checkFunctionName,
 	"regprocedure": (*walker).checkFunctionSignature, "regnamespace": (*walker).checkSchemaName,
 }
 
-// checkNameCast checks 'name'::regclass and similar casts, and lists of such names. For a hidden object agents get
-// PostgreSQL's answer for an object that does not exist. OIDs, parameters, and texts that are not constants cannot be
-// checked here.
+// checkNameCast checks 'name'::regclass and similar casts, and lists of such names. For a hidden object agents get the
+// error that PostgreSQL gives for an object that does not exist. The rewriter cannot check OIDs, parameters and
+// computed texts.
 func (w *walker) checkNameCast(c *sqltext.TypeCast) {
 	schema, name, ok := qualifiedName(c.GetTypeName().GetNames())
 	check := nameTypes[name]
@@ -90,8 +91,8 @@ func (w *walker) checkNameCast(c *sqltext.TypeCast) {
 	}
 }
 
-// refuseNameType refuses a type of names for columns that are read from a JSON or XML document: the result would tell
-// which names exist.
+// refuseNameType refuses a type such as regclass for a column that XMLTABLE or a function reads from a JSON or XML
+// document, because the result would tell which names exist.
 func (w *walker) refuseNameType(t *sqltext.TypeName) {
 	if schema, name, ok := qualifiedName(t.GetNames()); ok && nameTypes[name] != nil &&
 		(schema == "" || schema == "pg_catalog") {
@@ -101,8 +102,8 @@ func (w *walker) refuseNameType(t *sqltext.TypeName) {
 	}
 }
 
-// arrayElements returns the elements in the text of an array of any dimension. For a text that is no array the result
-// means nothing.
+// arrayElements returns the elements in the text of an array of any dimension. For other texts the result means
+// nothing.
 func arrayElements(text string) []string {
 	var (
 		out            []string
@@ -128,7 +129,8 @@ func arrayElements(text string) []string {
 	return append(out, element.String())
 }
 
-// checkNameArguments checks the constant argument that a function, or a cast written like a function, takes as a name.
+// checkNameArguments checks the constant argument that a function takes as a name. The function may be a cast in
+// function notation, such as regclass('t').
 func (w *walker) checkNameArguments(name string, args []*sqltext.Node) {
 	n := nameArguments[name]
 	if check := nameTypes[name]; check != nil {
@@ -146,7 +148,8 @@ func (w *walker) checkNameArguments(name string, args []*sqltext.Node) {
 		return
 	}
 	w.checkNameConstant(arg, n.readAsValue && arg.GetAConst() != nil, n.check)
-	// If no such function takes the type of another argument, PostgreSQL reports that first.
+	// If the other arguments fit no function, PostgreSQL reports that before it reads the name. A name that does not exist
+	// is refused here, so that agents get the same error for it as for a hidden name.
 	if n.readAsValue && len(args) > 1 {
 		w.checkNameConstant(arg, arg.GetAConst() != nil, (*walker).checkUnknownRelation)
 	}
@@ -169,18 +172,19 @@ func (w *walker) checkName(n *sqltext.Node, nameText string, placed bool,
 	}
 }
 
-// doesNotExistError returns PostgreSQL's error for a name that it does not find.
+// doesNotExistError returns the error that PostgreSQL gives for a name that it does not find.
 func doesNotExistError(code sqlstate.Code, kind, name string) *sqlstate.Error {
 	return sqlstate.New(code, sqlstate.ReasonRelation, "%s \"%s\" does not exist", kind, name)
 }
 
-// softErrorVersion is the first server version that does not say which part of a name is missing when it reads the name
-// as a value.
+// softErrorVersion is the first PostgreSQL version whose error for an unknown name, read as a value, does not say which
+// part is missing.
 const softErrorVersion = 160000
 
-// checkRelationName refuses the name of a hidden relation. For a name that does not exist the server has its error, the
-// same whatever there is. But for a name that it looks up at run time it would send the description of the result
-// first. No refusal of pgconsent can come there, so such a name is refused here as well.
+// checkRelationName refuses the name of a hidden relation. If read is set, a name that does not exist is left to
+// PostgreSQL, which gives the same error. Without read, PostgreSQL would find the name at run time, and send the
+// description of the result before the error. No refusal of pgconsent can come at that time, so a name that does not
+// exist is refused here as well.
 func (w *walker) checkRelationName(nameText string, read bool) *sqlstate.Error {
 	parts := splitName(nameText)
 	if len(parts) == 0 {
@@ -199,13 +203,13 @@ func (w *walker) checkRelationName(nameText string, read bool) *sqlstate.Error {
 	return doesNotExistError(sqlstate.UndefinedTable, "relation", name)
 }
 
-// isUnknownRelation tells whether no relation and no index has the given name. If the schema has no relations, the
-// server reports that.
+// isUnknownRelation tells whether no relation and no index has the given name. It is false if the schema has no
+// relations, because PostgreSQL reports that itself.
 func (w *walker) isUnknownRelation(schema, name string) bool {
 	return w.snap.ResolveIndex(schema, name) == nil && w.isNoRowType(schema, name)
 }
 
-// isNoRowType tells whether no relation, and so no row type, has the given name.
+// isNoRowType tells whether no relation has the given name, so that there is no row type of that name.
 func (w *walker) isNoRowType(schema, name string) bool {
 	_, found := w.snap.ResolveRelation(schema, name)
 	return !found && (schema == "" || w.hasRelations(schema))
@@ -223,7 +227,7 @@ func (w *walker) checkUnknownRelation(nameText string, _ bool) *sqlstate.Error {
 	return w.checkRelationName(nameText, false)
 }
 
-// isOID tells whether PostgreSQL reads a text as an OID, or as "-".
+// isOID tells whether PostgreSQL reads a text as an OID, or as "-", which means no object.
 func isOID(nameText string) bool {
 	return nameText == "-" || strings.Trim(nameText, "0123456789") == ""
 }
@@ -242,7 +246,7 @@ func (w *walker) isHiddenRelation(schema, name string) bool {
 	return found && !isShown(w.snap, w.pol, relation)
 }
 
-// checkTypeName refuses the name of a hidden relation's row type, and of the array type over it.
+// checkTypeName refuses the name of a hidden relation's row type, and of the array type over that row type.
 func (w *walker) checkTypeName(nameText string, read bool) *sqlstate.Error {
 	t := parseType(nameText)
 	schema, name, ok := qualifiedName(t.GetNames())
@@ -272,12 +276,12 @@ func (w *walker) checkFunctionName(nameText string, read bool) *sqlstate.Error {
 	return w.checkFunctionText(nameText, nameText, read)
 }
 
-// checkFunctionSignature refuses a hidden function in a text where the types of the arguments follow the name. It
+// checkFunctionSignature refuses the text of a hidden function's name and argument types, such as 'f(integer)'. It
 // checks the types first, as PostgreSQL does.
 func (w *walker) checkFunctionSignature(nameText string, read bool) *sqlstate.Error {
 	name, args, _ := strings.Cut(nameText, "(")
 	args, signature := strings.CutSuffix(strings.TrimSpace(args), ")")
-	if !signature { // the server reports the missing parenthesis before it looks for the function
+	if !signature { // PostgreSQL reports the missing parenthesis before it searches for the function
 		return nil
 	}
 	for _, arg := range strings.Split(args, ",") {
@@ -317,7 +321,8 @@ func (w *walker) checkFunctionText(written, whole string, read bool) *sqlstate.E
 		schema == "information_schema" && w.snap.HasInfoSchemaFunction(name):
 		return nil
 	}
-	for _, f := range functions { // without a match the name does not exist
+	// if no function has the name, the loop finds none, and the name is refused as PostgreSQL would
+	for _, f := range functions {
 		if w.isKnownFunction(f) || f.Name.Schema == "information_schema" {
 			return nil
 		}
@@ -334,7 +339,7 @@ func (w *walker) checkSchemaName(nameText string, _ bool) *sqlstate.Error {
 	return doesNotExistError(sqlstate.UndefinedSchema, "schema", parts[0])
 }
 
-// schemaAndName returns the last two parts of a name. If a database stands in front, the server checks it.
+// schemaAndName returns the last two parts of a name. PostgreSQL checks the name of a database before them.
 func schemaAndName(parts []string) (schema, name string) {
 	if len(parts) > 1 {
 		schema = parts[len(parts)-2]
@@ -342,7 +347,8 @@ func schemaAndName(parts []string) (schema, name string) {
 	return schema, parts[len(parts)-1]
 }
 
-// isShown tells whether agents see a relation in the catalogs, or see the relation to which a sequence belongs.
+// isShown tells whether the catalogs show agents a relation. They show a sequence if they show the table to which it
+// belongs.
 func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 	if n.Schema == "pg_catalog" || n.Schema == "information_schema" {
 		return true
@@ -361,8 +367,8 @@ func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 	return slices.ContainsFunc(p.Children(), func(c *policy.Child) bool { return c.Relation.Name == n })
 }
 
-// isIndexShown tells whether agents see an index in the catalogs: its table is shown, and none of its columns is
-// hidden.
+// isIndexShown tells whether the catalogs show agents an index. They do so if they show the table and every column of
+// the index.
 func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.NamedIndex) bool {
 	if !i.IsPlain || !isShown(snap, p, i.Table) ||
 		slices.ContainsFunc(p.Children(),
@@ -375,7 +381,7 @@ func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.NamedInde
 	})
 }
 
-// lowerASCII turns an unquoted name into lower case as PostgreSQL does in UTF-8.
+// lowerASCII converts the letters A to Z to lower case, as PostgreSQL does for unquoted names in UTF-8.
 func lowerASCII(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -385,7 +391,8 @@ func lowerASCII(name string) string {
 	}, name)
 }
 
-// splitName splits the name of a relation in a text as PostgreSQL does, or returns nil.
+// splitName splits the name of an object in a text, such as 'schema."Table"', as PostgreSQL does. The result is nil if
+// the text is no such name.
 func splitName(text string) []string {
 	const blanks = " \t\n\r\f\v"
 	var parts []string

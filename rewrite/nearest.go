@@ -14,20 +14,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Which of the visible rows an approximate index finds depends on the hidden rows in its graph or lists. So a statement
-// that is a search for the nearest k reads its table, with its WHERE, behind OFFSET 0. There the planner cannot sort it
-// by an index.
+// Which visible rows an approximate index (of pgvector) finds depends on the hidden rows in its graph or lists. So in a
+// statement that searches the nearest k rows, the table and its WHERE stand behind OFFSET 0. There the planner cannot
+// sort the rows by an index.
 //
-// If the policy accepts that dependence, or no row is hidden, the statement asks the index first. The index gives up
-// after some rows, whether or not those it found are visible. So the search may return fewer than k rows although more
-// are visible. The rewriter therefore adds its exact twin, which runs only if the search found fewer rows than asked
-// for.
+// If the policy accepts that dependence, or no row is hidden, the search uses the index first. The index gives up after
+// some rows, whether or not the rows it has found are visible. So the search may return fewer than k rows although more
+// are visible. The rewriter therefore adds the exact twin: the same search without the index, which runs only if the
+// first search has found fewer than k rows.
 
-// distanceOperators are the operators of pgvector by which an index can sort.
+// distanceOperators are the operators of pgvector in whose order an index can return rows.
 var distanceOperators = []string{"<->", "<#>", "<=>", "<+>", "<~>", "<%>"}
 
-// isNearestSearch tells whether the text is a single statement that searches the nearest rows of a table with an
-// approximate index, and does nothing else.
+// isNearestSearch tells whether the text is a single SELECT that only searches the nearest rows of a table with an
+// approximate index.
 func (w *walker) isNearestSearch(tree *sqltext.ParseResult) bool {
 	if len(tree.Stmts) != 1 {
 		return false
@@ -52,20 +52,21 @@ func (w *walker) isNearestSearch(tree *sqltext.ParseResult) bool {
 	if alias := s.FromClause[0].GetRangeVar().GetAlias(); alias != nil && len(alias.Colnames) > 0 {
 		return false
 	}
-	// A window or an aggregate reads all rows that the index finds, and returns its result in each row. The number of rows
-	// would be right, their content would not.
+	// A window or an aggregate reads all rows that the index finds, and returns its result in each row. The search would
+	// return the right number of rows with the wrong content.
 	if kindCounts, _ := sqltext.CountNodeKinds(s); kindCounts["WindowDef"] > 0 || w.isGrouped(s) {
 		return false
 	}
 	return isDistance(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
 }
 
-// isDistance tells whether a sort key is a distance: as an expression, or as the name or number of a target.
+// isDistance tells whether a sort key is a distance. The key may be an expression, or the name or number of a result
+// column.
 func isDistance(key *sqltext.Node, targets []*sqltext.Node) bool {
 	return distanceOf(key, targets) != nil
 }
 
-// distanceOf returns the distance expression that a sort key means, or nil.
+// distanceOf returns the distance expression that a sort key stands for, or nil.
 func distanceOf(key *sqltext.Node, targets []*sqltext.Node) *sqltext.Node {
 	if x := key.GetAExpr(); x != nil {
 		if _, name, ok := qualifiedName(x.Name); ok && x.Kind == sqltext.AEXPR_OP &&
@@ -92,7 +93,7 @@ func distanceOf(key *sqltext.Node, targets []*sqltext.Node) *sqltext.Node {
 	return distanceOf(targetValue, nil)
 }
 
-// limitOf returns the text of the limit if it is a number or a parameter, else "".
+// limitOf returns the text of a query's LIMIT if it is a number or a parameter, else "".
 func limitOf(s *sqltext.SelectStmt) string {
 	if p := s.LimitCount.GetParamRef(); p != nil {
 		return "$" + strconv.Itoa(int(p.Number))
@@ -112,11 +113,11 @@ const (
 		"OPERATOR(pg_catalog.<) COALESCE(%[1]s, 0)"
 )
 
-// An index with rows fails for a vector of other dimensions, whether or not its rows are visible. So the search runs
-// only if there is a visible row that it can find. In such a row no column of the distance is NULL, since indexes
-// contain no NULLs.
+// An index that contains rows fails for a vector of other dimensions, whether or not its rows are visible. So the
+// search runs only if there is a visible row that it can find. In such a row no column of the distance is NULL, since
+// these indexes contain no NULLs.
 
-// withExactTwin adds the exact twin to a rewritten search. ok is false if the twin cannot be written; then out is the
+// withExactTwin adds the exact twin to a rewritten search. If the twin cannot be written, ok is false and out is the
 // unchanged text.
 func withExactTwin(text string) (out string, position func(int) int, ok bool, refusal *sqlstate.Error) {
 	unchanged := func() (string, func(int) int, bool, *sqlstate.Error) {
@@ -162,7 +163,7 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	head, middle, tail := comment+nearHead, nearGuard+rows+fmt.Sprintf(nearTail, limit), fmt.Sprintf(exactTail, limit)
 	out = head + nearText + middle + exact.text + tail
 
-	// The intended tree is that of the frame, with known trees put into it.
+	// The intended tree is that of the frame, with the known trees of the search and the twin put into it.
 	frame, refusal := sqltext.Parse(nearHead + "SELECT 1" + nearGuard + fmt.Sprintf(nearTail, limit) + "SELECT 1" + tail)
 	if refusal != nil {
 		return "", nil, false, refusal
@@ -188,14 +189,14 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 			return p
 		case p <= countBefore+length:
 			return max(p-countBefore, 1) + skippedChars
-		default: // the error is in the twin, where the search has had the same error before
+		default: // the error is in the twin; the same part of the client's search has the same error
 			return skippedChars + 1
 		}
 	}, true, nil
 }
 
 // mayUseApproximateIndex tells whether a search may use an approximate index of its table. It may if the policy accepts
-// what that tells about hidden rows, or no row is hidden.
+// that the result depends on hidden rows, or if no row is hidden.
 func (w *walker) mayUseApproximateIndex(search *sqltext.RangeVar) bool {
 	tokenIndex := slices.IndexFunc(w.references, func(ref *reference) bool { return ref.rangeVar == search })
 	if tokenIndex < 0 || w.references[tokenIndex].fragment == nil {
@@ -206,8 +207,8 @@ func (w *walker) mayUseApproximateIndex(search *sqltext.RangeVar) bool {
 	return isListed && (table.Approximate || f.showsAllRows && f.aggregate == nil)
 }
 
-// fenceSearch writes a rewritten search with its table behind OFFSET 0. ok is false if that cannot be written; then out
-// is the unchanged text.
+// fenceSearch puts the table of a rewritten search behind OFFSET 0. If that cannot be written, ok is false and out is
+// the unchanged text.
 func fenceSearch(text string) (out string, position func(int) int, ok bool, refusal *sqlstate.Error) {
 	exact, ok := fencedSearch(text)
 	if !ok {
@@ -226,7 +227,8 @@ func fenceSearch(text string) (out string, position func(int) int, ok bool, refu
 	return exact.text, exact.position, true, nil
 }
 
-// distanceColumns returns the columns in the distance by which a search sorts.
+// distanceColumns returns the columns in the distance by which a search sorts. It is false if the distance contains a
+// sub-select.
 func distanceColumns(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
 	key := distanceOf(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
 	if key == nil {
@@ -238,7 +240,7 @@ func distanceColumns(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
 	return sqltext.ColumnRefs(key), true
 }
 
-// notNullTests returns the conditions that columns are not NULL, as a text and as trees.
+// notNullTests returns the conditions that these columns are not NULL, as a text and as trees.
 func notNullTests(columns []*sqltext.ColumnRef) (out struct {
 	text  string
 	tests []*sqltext.Node
@@ -275,7 +277,7 @@ func conjunction(conditions []*sqltext.Node) *sqltext.Node {
 		Args: conditions}}}
 }
 
-// fromAndWhere returns the text of a search's FROM clause up to WHERE, and the text of its condition up to ORDER BY.
+// fromAndWhere returns two parts of a search's text: the FROM clause, and the condition between WHERE and ORDER BY.
 func fromAndWhere(text string) (items, condition string, ok bool) {
 	source, refusal := sqltext.Scan(text)
 	if refusal != nil {
@@ -296,7 +298,7 @@ func fromAndWhere(text string) (items, condition string, ok bool) {
 		case fromToken >= 0 && whereToken < 0 && strings.EqualFold(source.TokenText(t), "where"):
 			whereToken = i
 		case fromToken >= 0 && isOrderBy(source, i):
-			// The part ends with the token before, so that it contains no comment in front of WHERE or ORDER BY.
+			// Each part ends with its last token, so that it contains no comment before WHERE or ORDER BY.
 			start, last := source.Tokens[fromToken].Start, source.Tokens[i-1].End
 			if whereToken < 0 {
 				return text[start:last], "", true
@@ -307,21 +309,21 @@ func fromAndWhere(text string) (items, condition string, ok bool) {
 	return "", "", false
 }
 
-// isFrom tells whether a token begins a FROM clause, and does not end IS DISTINCT FROM.
+// isFrom tells whether a token begins a FROM clause, and is not the last word of IS DISTINCT FROM.
 func isFrom(source *sqltext.Source, i int) bool {
 	return strings.EqualFold(source.TokenText(source.Tokens[i]), "from") &&
 		(i == 0 || !strings.EqualFold(source.TokenText(source.Tokens[i-1]), "distinct"))
 }
 
-// fencedText is the text of a search that no index can sort, with the same change of its tree.
+// fencedText is the text of a search that no index can sort. apply makes the same change in the tree of the search.
 type fencedText struct {
 	text     string
 	position func(int) int
 	apply    func(*sqltext.SelectStmt) bool
 }
 
-// fencedSearch writes a search with its table below OFFSET 0. FROM t WHERE c becomes FROM (SELECT * FROM t WHERE c
-// OFFSET 0) AS t. The condition moves inside, so that the other indexes serve it.
+// fencedSearch puts the table of a search behind OFFSET 0: FROM t WHERE c becomes FROM (SELECT * FROM t WHERE c OFFSET
+// 0) AS t. The condition moves inside, so that PostgreSQL can use other indexes for it.
 func fencedSearch(text string) (fencedText, bool) {
 	source, refusal := sqltext.Scan(text)
 	if refusal != nil {
@@ -379,8 +381,8 @@ func fencedSearch(text string) (fencedText, bool) {
 	}, true
 }
 
-// offsetZeroItem returns the tree of an item of FROM. It is a sub-select with a condition that reads other items and
-// ends in OFFSET 0, so that the planner moves nothing into it.
+// offsetZeroItem returns the tree of a FROM item (SELECT * FROM from WHERE where OFFSET 0) AS name. Because of the
+// OFFSET 0, the planner moves nothing into the sub-select.
 func offsetZeroItem(name string, from []*sqltext.Node, where *sqltext.Node) (*sqltext.Node, *sqlstate.Error) {
 	frame, refusal := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
 	if refusal != nil {
@@ -393,14 +395,14 @@ func offsetZeroItem(name string, from []*sqltext.Node, where *sqltext.Node) (*sq
 	return item, nil
 }
 
-// isOrderBy tells whether ORDER BY stands at a token; in t.order the word order is a column.
+// isOrderBy tells whether the tokens ORDER BY begin at a token. In t.order the word order is a column.
 func isOrderBy(source *sqltext.Source, i int) bool {
 	return strings.EqualFold(source.TokenText(source.Tokens[i]), "order") && i+1 < len(source.Tokens) &&
 		strings.EqualFold(source.TokenText(source.Tokens[i+1]), "by")
 }
 
-// searchSpan finds the part of a search's text that begins with the one item of FROM. The part ends with WHERE, or with
-// the item if there is no WHERE. ORDER BY follows; a comment in front of ORDER BY does not belong to the part.
+// searchSpan returns the part of a search's text from its only FROM item to the token before ORDER BY. The part
+// includes WHERE and its condition. A comment before ORDER BY does not belong to it.
 func searchSpan(source *sqltext.Source) (start, end int32, found bool) {
 	depth := 0
 	for i, t := range source.Tokens {
@@ -421,15 +423,16 @@ func searchSpan(source *sqltext.Source) (start, end int32, found bool) {
 	return 0, 0, false
 }
 
-// isQualifiedBy tells whether a column reference has the schema of a table. The sub-select that replaces the table has
-// no schema.
+// isQualifiedBy tells whether a column reference has the form schema.table.column and names this table. The sub-select
+// in the table's place has no schema.
 func isQualifiedBy(c *sqltext.ColumnRef, r *sqltext.RangeVar) bool {
 	return len(c.Fields) > 2 && c.Fields[0].GetString_().GetSval() == r.Schemaname &&
 		c.Fields[1].GetString_().GetSval() == r.Relname
 }
 
-// withoutSchema returns the edits that remove the schema from such column references outside of the sub-select. It
-// refuses statements with further sub-selects, in which the name alone might mean another table.
+// withoutSchema returns the edits that remove the schema from such column references outside of the span from start to
+// end. The result is false if the statement has further sub-selects, in which the table's name alone might mean another
+// table.
 func withoutSchema(source *sqltext.Source, tree *sqltext.ParseResult, r *sqltext.RangeVar, start,
 	end int32) ([]sqltext.Edit, bool) {
 	var edits []sqltext.Edit

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// newerSyntax is syntax that PostgreSQL 17 and 18 added to statements which agents may send. The parser has the grammar
-// of 16, and does not parse it. If the server would accept it, the refusal tells that.
+// newerSyntax lists syntax that PostgreSQL 17 and 18 have added to statements which agents may send. The parser has the
+// grammar of PostgreSQL 16 and cannot parse it. If the server's version has the syntax, the refusal says so.
 var newerSyntax = []struct {
 	what    string
 	since   int // the major version that added the syntax
@@ -78,7 +78,8 @@ var newerSyntax = []struct {
 	},
 }
 
-// explainNewerSyntax replaces a syntax error of the parser if the server knows the syntax.
+// explainNewerSyntax replaces a syntax error of the parser by a refusal that names the newer syntax, if the server's
+// version has it. Otherwise it returns the error.
 func explainNewerSyntax(e *sqlstate.Error, source *sqltext.Source, serverVersion int) *sqlstate.Error {
 	if e.Code != sqlstate.SyntaxError || e.Position == 0 {
 		return e
@@ -92,7 +93,8 @@ func explainNewerSyntax(e *sqlstate.Error, source *sqltext.Source, serverVersion
 	return e
 }
 
-// newerFunctionRefusal returns the refusal of newer syntax that looks like a function call, or nil.
+// newerFunctionRefusal returns the refusal of newer syntax that the parser reads as a function call; nil if the name is
+// another function's.
 func newerFunctionRefusal(name string, serverVersion int) *sqlstate.Error {
 	for _, s := range newerSyntax {
 		if serverVersion >= s.since*10_000 && s.pattern.MatchString(name+"(") {

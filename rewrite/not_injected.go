@@ -1,26 +1,28 @@
 package rewrite
 
-// notInjectedReason says why the rewriter does not replace a relation with a subquery that has the predicate. Then row
-// security alone hides rows, and the text keeps the relation's name.
+// notInjectedReason says why the rewriter cannot put a subquery with the predicate in the place of a relation. The text
+// then names the relation itself, and row security alone hides rows.
 type notInjectedReason int
 
 const (
 	mayInject             notInjectedReason = iota
 	onlyTable                               // ONLY t: a subquery cannot be marked ONLY
 	starTable                               // t *: a subquery cannot be followed by *
-	tableOIDColumn                          // a subquery has no system columns
-	wholeRowReference                       // a subquery has another row type
+	tableOIDColumn                          // the statement names tableoid, which a subquery does not have
+	wholeRowReference                       // the row of a subquery has another row type
 	schemaQualifiedColumn                   // schema.table.column: a subquery has no schema
 	columnAliases
 	joinAlias
-	itemsOfOneName     // PostgreSQL allows two tables of one name, from two schemas, but not two subqueries
-	groupByPrimaryKey  // PostgreSQL lets other columns stand ungrouped beside the key of a table, not of a subquery
+	// PostgreSQL allows two tables of the same name from two schemas, but not two subqueries with the same alias
+	itemsOfOneName
+	// GROUP BY the primary key lets a SELECT name the other columns of a table, but not those of a subquery
+	groupByPrimaryKey
 	writeTargetTable   // the target of INSERT, UPDATE, DELETE or MERGE is a table
-	inWritingStatement // relations that a statement reads while it writes or locks rows
-	unsignedText       // the predicate names signed views, and the text is not signed
-	copyOfParent       // COPY reads a table without its inheritance children, and a query would read them
-	copyBinary         // COPY BINARY has no form with a query
-	unknownCopyColumn  // PostgreSQL says that the table has no such column
+	inWritingStatement // the statement that reads the relation writes or locks rows
+	unsignedText       // the predicate names signed views, which answer only signed texts, and this text cannot be signed
+	copyOfParent       // COPY of a table leaves out its inheritance children, but a query would read them
+	copyBinary         // COPY BINARY is not possible with a query
+	unknownCopyColumn  // COPY names a column that the table does not have, and PostgreSQL says so
 )
 
 var notInjectedTexts = [...]string{

@@ -5,7 +5,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// visitOperatorExpr visits an expression with an operator, or a form that PostgreSQL reads as one.
+// visitOperatorExpr visits an expression with an operator, and forms such as IN and BETWEEN, for which PostgreSQL uses
+// operators.
 func (w *walker) visitOperatorExpr(x *sqltext.A_Expr) {
 	w.countNode("A_Expr")
 	w.visitExpr(x.Lexpr)
@@ -24,8 +25,8 @@ func (w *walker) visitOperatorExpr(x *sqltext.A_Expr) {
 	}
 }
 
-// checkOperator checks the name of an operator. The name stays as it is, because OPERATOR(schema.x) would have another
-// precedence.
+// checkOperator checks whether agents may use an operator. The rewriter does not write the operator's schema, because
+// OPERATOR(schema.x) has another precedence than x.
 func (w *walker) checkOperator(parts []*sqltext.Node, location int32) {
 	schema, name, ok := qualifiedName(parts)
 	if !ok {
@@ -35,7 +36,7 @@ func (w *walker) checkOperator(parts []*sqltext.Node, location int32) {
 	w.checkOperatorName(schema, name, location)
 }
 
-// checkEquality checks the equality operator, which IN, USING, NATURAL and CASE x WHEN use without naming it.
+// checkEquality checks the operator =, which IN, USING, NATURAL and CASE x WHEN use without naming it.
 func (w *walker) checkEquality() { w.checkOperatorName("", "=", -1) }
 
 func (w *walker) checkOperatorName(schema, name string, location int32) {

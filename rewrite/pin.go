@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// pinArguments sets the arguments that the policy pins, whatever the call passes. The passed value stays in the text at
-// a place where it is never evaluated, so that parameters keep their numbers and types.
+// pinArguments puts the policy's values in the place of the arguments that the policy pins. The client's value stays in
+// the text where PostgreSQL never evaluates it, so that parameters keep their numbers and types.
 func (w *walker) pinArguments(f *sqltext.FuncCall, policyFunction *policy.Function) {
 	if w.refused != nil {
 		return
@@ -59,7 +59,8 @@ func (w *walker) pinArguments(f *sqltext.FuncCall, policyFunction *policy.Functi
 		}
 		if nameCount >= 0 {
 			argument := f.Args[nameCount].GetNamedArgExpr()
-			value2 := tokenRange{arguments[nameCount].first + 2, arguments[nameCount].last} // the value stands behind name =>
+			// the value is behind the name and =>
+			value2 := tokenRange{arguments[nameCount].first + 2, arguments[nameCount].last}
 			if kind := w.source.KindAt(arguments[nameCount].first + 1); kind != sqltext.Arrow && kind != sqltext.Assign ||
 				argument == nil {
 				refuse("this notation")
@@ -82,7 +83,7 @@ func (w *walker) pinArguments(f *sqltext.FuncCall, policyFunction *policy.Functi
 	}
 }
 
-// pinExpression turns the argument e into CASE WHEN true THEN value ELSE (e) END.
+// pinExpression replaces the argument e by CASE WHEN true THEN value ELSE (e) END.
 func (w *walker) pinExpression(pin policy.Pin, value *sqltext.Node, tokens tokenRange, e *sqltext.Node,
 	setNode func(*sqltext.Node)) {
 	start, end := w.source.Tokens[tokens.first].Start, w.source.Tokens[tokens.last].End
@@ -100,7 +101,7 @@ func (w *walker) pinExpression(pin policy.Pin, value *sqltext.Node, tokens token
 	w.replace(end, end, ") END", func() {})
 }
 
-// pinnedIndex returns the position of an argument if it is the same in every overload, or -1.
+// pinnedIndex returns the position of the argument with this name if it is the same in every overload, else -1.
 func pinnedIndex(policyFunction *policy.Function, name string) int {
 	index := -1
 	for _, overload := range policyFunction.Overloads {
@@ -118,10 +119,11 @@ func pinnedIndex(policyFunction *policy.Function, name string) int {
 	return index
 }
 
-// tokenRange is a range of tokens, both ends included.
+// tokenRange is a range of tokens, from first to last, both included.
 type tokenRange struct{ first, last int }
 
-// argumentTokens returns the token ranges of a call's arguments, and the token of its closing parenthesis, or -1.
+// argumentTokens returns the ranges of tokens of a call's arguments, and the index of the call's closing parenthesis,
+// or -1.
 func (w *walker) argumentTokens(f *sqltext.FuncCall) ([]tokenRange, int) {
 	i := w.source.TokenAt(f.Location) + 1
 	for w.source.KindAt(i) != sqltext.OpenParen {

@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// prefixSearch turns "title LIKE 'abc%'" into "(title ^@ 'abc')" where an index on the bytes of the column can answer
-// it. For a text of the database's collation the two mean the same. But PostgreSQL takes only the second for
-// leak-proof, so that only the second uses the index under row security.
+// prefixSearch replaces "title LIKE 'abc%'" by "(title ^@ 'abc')" if an index on the column has byte order. For a text
+// of the database's collation both mean the same. But PostgreSQL considers only ^@ leak-proof, so that it can use the
+// index for ^@ under row security.
 func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 	if w.refused != nil || w.repeated || x.Kind != sqltext.AEXPR_LIKE || len(x.Name) != 1 ||
 		x.Name[0].GetString_().GetSval() != "~~" {
@@ -22,7 +22,7 @@ func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 		!w.hasByteIndex(column) {
 		return
 	}
-	// the text must consist of the column, LIKE, and the pattern
+	// the text must be the column, LIKE and the pattern, and nothing else
 	first := w.source.TokenAt(column.Location)
 	last := w.source.TokenAt(pattern.Location)
 	nameTokens := 2*len(column.Fields) - 1
@@ -38,7 +38,7 @@ func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 	})
 }
 
-// hasByteIndex tells whether a name certainly means a text column that has an index on its bytes.
+// hasByteIndex tells whether a name certainly means a text column with an index in byte order.
 func (w *walker) hasByteIndex(c *sqltext.ColumnRef) bool {
 	relation, column := w.storedColumn(c)
 	return column != nil && column.Collation == "" && (column.TypeOID == 25 || column.TypeOID == 1043) &&
@@ -48,7 +48,7 @@ func (w *walker) hasByteIndex(c *sqltext.ColumnRef) bool {
 		})
 }
 
-// storedColumn returns the column of a table that a name certainly means.
+// storedColumn returns the column of a table that a name certainly means, and the table; nil if that is not certain.
 func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog.Column) {
 	item, column := w.storedColumnOf(c)
 	if item == nil {
@@ -57,7 +57,7 @@ func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog
 	return item.ref.relation, column
 }
 
-// storedColumnOf is storedColumn, and also returns the item of FROM.
+// storedColumnOf returns the column of a table that a name certainly means, and the FROM item of the table.
 func (w *walker) storedColumnOf(c *sqltext.ColumnRef) (*fromItem, *catalog.Column) {
 	if w.scope == nil || len(c.Fields) == 0 || len(c.Fields) > 2 {
 		return nil, nil
@@ -75,13 +75,13 @@ func (w *walker) storedColumnOf(c *sqltext.ColumnRef) (*fromItem, *catalog.Colum
 			of = item
 		}
 	}
-	// The condition of a join does not see the items before the join, so the name may mean an outer column.
+	// The condition of a join cannot name the items before the join, so there the name may mean an outer column.
 	for s := w.scope.parent; s != nil; s = s.parent {
 		if slices.ContainsFunc(s.items, func(i *fromItem) bool { return i.columns == nil || i.columns[name] }) {
 			return nil, nil
 		}
 	}
-	// a masked column may have another type
+	// a masked column may have another type than the stored one
 	if of == nil || of.ref == nil || of.ref.relation == nil || of.ref.fragment == nil ||
 		of.ref.fragment.isPlain != nil && !of.ref.fragment.isPlain(name) {
 		return nil, nil

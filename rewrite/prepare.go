@@ -7,7 +7,7 @@ import (
 )
 
 // prepareStmt visits PREPARE name (types) AS query. As in PostgreSQL, SQL and the wire protocol share the names of
-// prepared statements. The query is not signed, because it runs while the text of an EXECUTE is the current query, or
+// prepared statements. The query cannot be signed: it runs later, while the text of an EXECUTE is the current query, or
 // no text is.
 func (w *walker) prepareStmt(p *sqltext.PrepareStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("PrepareStmt")
@@ -26,7 +26,8 @@ func (w *walker) prepareStmt(p *sqltext.PrepareStmt, raw *sqltext.RawStmt) verdi
 	return effect
 }
 
-// preparedQuery visits the query of PREPARE, and returns its tag and the part of the verdict that is known here.
+// preparedQuery visits the query of a PREPARE. It returns the query's tag, and the part of its verdict that is known at
+// this time.
 func (w *walker) preparedQuery(n *sqltext.Node) (tag string, body *verdict.Verdict) {
 	if kind, ok := n.GetNode().(*sqltext.Node_MergeStmt); ok {
 		w.mergeStmt(kind.MergeStmt)
@@ -36,8 +37,8 @@ func (w *walker) preparedQuery(n *sqltext.Node) (tag string, body *verdict.Verdi
 	return tagOfStatement(n), &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{ReadsRows: true}}}}
 }
 
-// executeStmt visits EXECUTE name (expressions). The prepared statement was decided when it was prepared. Each time it
-// runs, the proxy checks whether that decision is still valid.
+// executeStmt visits EXECUTE name (expressions). The proxy has decided about the prepared statement at PREPARE, and
+// checks at each EXECUTE whether that decision is still valid.
 func (w *walker) executeStmt(e *sqltext.ExecuteStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("ExecuteStmt")
 	w.hasExecute = true
@@ -47,7 +48,8 @@ func (w *walker) executeStmt(e *sqltext.ExecuteStmt, raw *sqltext.RawStmt) verdi
 	return verdict.Effect{Kind: verdict.EffectExecute, Name: e.Name}
 }
 
-// renameStatement replaces the client's name of a prepared statement with the server's name.
+// renameStatement replaces the client's name of a prepared statement or cursor with the name that the proxy uses on the
+// server.
 func (w *walker) renameStatement(token sqltext.Token, node, name string, apply func(upstream string)) {
 	if !token.IsName() || name == "" {
 		w.refuse(refusalOf(node))
@@ -57,7 +59,7 @@ func (w *walker) renameStatement(token sqltext.Token, node, name string, apply f
 	w.replace(token.Start, token.End, catalog.QuoteIdent(upstream), func() { apply(upstream) })
 }
 
-// tokenOf returns the n-th token of a statement, or an empty token.
+// tokenOf returns the n-th token of a statement, counted from 0; an empty token if there are fewer.
 func (w *walker) tokenOf(raw *sqltext.RawStmt, n int) sqltext.Token {
 	for i, t := range w.source.Tokens {
 		if t.Start >= raw.GetStmtLocation() {

@@ -4,10 +4,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Refusal is a construct that agents may not send: a row of docs/reference/refused-statements.md.
+// Refusal describes a construct that agents may not send. It is a row of docs/reference/refused-statements.md.
 type Refusal struct {
-	Construct string   // the construct as in the table, such as "INSERT"
-	Nodes     []string // the kinds of parser nodes, or their fields
+	Construct string   // the name of the construct in the table, such as "INSERT"
+	Nodes     []string // the kinds of parser nodes, or fields of nodes, that the row is about
 	Example   string
 	Code      sqlstate.Code
 	Reason    sqlstate.Reason
@@ -225,7 +225,8 @@ var refusalIndex = func() map[string]*Refusal {
 	return index
 }()
 
-// refusalOf returns the error for a kind of node or a field. A kind that is not in the table is refused, too.
+// refusalOf returns the error for a kind of parser node or a field of a node. A kind that is not in the table is
+// refused with a general message.
 func refusalOf(node string) *sqlstate.Error {
 	if r := refusalIndex[node]; r != nil {
 		return r.Error()

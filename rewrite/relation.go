@@ -19,39 +19,40 @@ import (
 type reference struct {
 	name       catalog.Name
 	relation   *catalog.Relation // the relation; nil for a catalog that the snapshot does not describe
-	fragment   *fragment         // the text that replaces it; nil for a catalog
+	fragment   *fragment         // the subquery or view that can replace the relation; nil for a catalog
 	shadowView catalog.Name      // the shadow view that replaces the catalog
 
-	node       *sqltext.Node // the node that holds the RangeVar; nil in COPY
+	node       *sqltext.Node // the node that contains the RangeVar; nil in COPY
 	rangeVar   *sqltext.RangeVar
 	copyStmt   *sqltext.CopyStmt
 	start, end int32 // where the name begins and ends, in bytes
-	starEnd    int32 // the end of the * in "t *", else end
-	tableToken int   // the token TABLE in "TABLE t", else -1
+	starEnd    int32 // the end of the * in "t *"; without a *, the same as end
+	tableToken int   // the index of the token TABLE in "TABLE t", else -1
 	columnsEnd int32 // in COPY, the end of the column list
 
 	notInjectedBecause notInjectedReason
-	sharesName         bool // another item of its FROM has the same name
+	sharesName         bool // another item of the same FROM has the same name
 	allColumns         bool // the statement reads all columns of the relation
-	rowType            bool // all columns are read other than by a * in a target list
-	starCount          int  // how many stars in target lists read the relation
+	rowType            bool // the statement reads all columns as a row value, and not only by a * in a target list
+	starCount          int  // how many stars in target lists include the relation's columns
 	isCopyFrom         bool // the relation is the target of COPY FROM
 	isTarget           bool // the relation is the target of a statement that writes
-	// set if the statement fixes the relation's key, so that it has columns that exist by key only
+	// set if the statement fixes the relation's key, so that the relation also has the columns that exist by key only
 	keyLookup *keyLookup
-	repeated  bool // the tree contains this mention more often than the text
+	repeated  bool // the parser repeats this mention in the tree, so that edits of it change only the tree
 
 	qualifiedColumns []*sqltext.ColumnRef // column references that name the relation with its schema
 }
 
-// doNotInject makes the text keep the relation's name, and records the first reason.
+// doNotInject makes the text name the relation itself instead of a subquery. The first reason is recorded.
 func (r *reference) doNotInject(reason notInjectedReason) {
 	if r.notInjectedBecause == mayInject {
 		r.notInjectedBecause = reason
 	}
 }
 
-// unavailableRelationRefusal is the refusal of a relation, which is the same whether or not the relation exists.
+// unavailableRelationRefusal is the refusal of a relation that agents may not read. It is the same whether or not the
+// relation exists.
 func unavailableRelationRefusal(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
 		"relation %q is not available to agents", name).
@@ -59,8 +60,8 @@ func unavailableRelationRefusal(name string) *sqlstate.Error {
 			"policy, a view of yours under views:.")
 }
 
-// resolveRelation finds the relation that a RangeVar means, or refuses the statement. The caller has checked that it
-// means no WITH query.
+// resolveRelation returns the reference to the relation that a RangeVar means, or refuses the statement. The caller has
+// checked that the RangeVar means no WITH query.
 func (w *walker) resolveRelation(rv *sqltext.RangeVar) *reference {
 	w.countNode("RangeVar")
 	nameText := rv.GetRelname()
@@ -124,8 +125,8 @@ func (w *walker) resolveRelation(rv *sqltext.RangeVar) *reference {
 	return ref
 }
 
-// childRefusalHint says why a statement may not name a partition or inheritance child of the policy's tables; "": the
-// relation is none.
+// childRefusalHint says why a statement may not name a partition or inheritance child of a table in the policy; "": the
+// relation is not such a child.
 func childRefusalHint(p *policy.Policy, name catalog.Name) string {
 	for _, c := range p.Children() {
 		switch {
@@ -155,7 +156,7 @@ func unreadableHint(r *catalog.Relation) string {
 	return "Relations of this kind cannot be read."
 }
 
-// locateName finds the tokens of the relation's name in the text.
+// locateName finds the tokens of the relation's name in the text, and tells whether it has found them.
 func (w *walker) locateName(ref *reference) bool {
 	i := w.source.TokenAt(ref.rangeVar.GetLocation())
 	last := i
@@ -189,7 +190,7 @@ func (w *walker) locateName(ref *reference) bool {
 	return true
 }
 
-// editReference makes the edits that a reference needs.
+// editReference adds the edits that replace a relation's name in the text.
 func (w *walker) editReference(ref *reference, signable bool) {
 	w.repeated = ref.repeated
 	if ref.fragment == nil {
@@ -222,7 +223,7 @@ func (w *walker) editReference(ref *reference, signable bool) {
 			w.injectCopy(ref)
 			return
 		}
-		if ref.isTarget { // a subquery with the predicate cannot be updated
+		if ref.isTarget { // a subquery with the predicate cannot be the target of a write
 			if w.mode == AlwaysInjectedMode {
 				w.refuseAt(noPredicateRefusal(ref, ref.notInjectedBecause.String()), ref.start)
 				return
@@ -290,20 +291,21 @@ func (w *walker) editReference(ref *reference, signable bool) {
 	w.injectPredicate(ref)
 }
 
-// qualifyRelation writes the schema in front of the name.
+// qualifyRelation writes the schema before the relation's name.
 func (w *walker) qualifyRelation(ref *reference) {
 	rv, name := ref.rangeVar, ref.name
 	w.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
 }
 
-// noPredicateRefusal refuses a relation that only row security would filter, if the mode does not allow that.
+// noPredicateRefusal refuses a relation whose predicate cannot be written into the text, for a mode in which row
+// security alone is not enough.
 func noPredicateRefusal(ref *reference, reason string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 		"relation %q cannot carry its predicate here (%s)", ref.name.String(), reason).
 		WithHint("Row security alone would have to hold, which the mode of this server excludes.")
 }
 
-// injectPredicate replaces the name of a relation with the subquery that has the predicate.
+// injectPredicate replaces the name of a relation with the subquery that contains the predicate.
 func (w *walker) injectPredicate(ref *reference) {
 	w.injectSubquery(ref, ref.fragment.sql, func() *sqltext.Node {
 		return proto.Clone(ref.fragment.subquery()).(*sqltext.Node)
@@ -328,8 +330,8 @@ func (w *walker) injectSubquery(ref *reference, text string, subquery func() *sq
 	})
 }
 
-// substituteView replaces a relation with a view of pgconsent, and gives the view the name by which the statement knows
-// the relation.
+// substituteView replaces the name of a relation with a view of pgconsent. The view's alias is the name that the rest
+// of the statement uses for the relation.
 func (w *walker) substituteView(ref *reference, view catalog.Name) {
 	w.relationOfView[view] = ref.name
 	rv := ref.rangeVar
@@ -337,7 +339,7 @@ func (w *walker) substituteView(ref *reference, view catalog.Name) {
 		w.replace(ref.start, ref.end, view.SQL(), func() { rv.Schemaname, rv.Relname = view.Schema, view.Name })
 		return
 	}
-	if ref.tableToken >= 0 { // TABLE can have no alias
+	if ref.tableToken >= 0 { // TABLE name cannot have an alias
 		t := w.source.Tokens[ref.tableToken]
 		w.replace(t.Start, t.End, "SELECT * FROM", func() {})
 	}
@@ -348,8 +350,8 @@ func (w *walker) substituteView(ref *reference, view catalog.Name) {
 	w.replace(ref.aliasPosition(w.source), ref.aliasPosition(w.source), " AS "+catalog.QuoteIdent(alias), func() {})
 }
 
-// renamedViews returns the names by which the server's messages call the views of pgconsent, and the names by which the
-// client knows the relations.
+// renamedViews returns for each view of pgconsent in the text the name that PostgreSQL's messages use, and the
+// relation's name that the client used.
 func (w *walker) renamedViews() []verdict.RenamedRelation {
 	out := make([]verdict.RenamedRelation, 0, len(w.relationOfView))
 	for view, relation := range w.relationOfView {
@@ -371,7 +373,7 @@ func (w *walker) renamedViews() []verdict.RenamedRelation {
 	return out
 }
 
-// aliasPosition returns the position at which an alias can be added: behind "t", "t *" or "ONLY (t)".
+// aliasPosition returns the position at which the rewriter can add an alias: behind "t", "t *" or "ONLY (t)".
 func (r *reference) aliasPosition(source *sqltext.Source) int32 {
 	i := source.TokenAt(r.start)
 	if source.KindAt(i-1) == sqltext.OpenParen && source.KindAt(i-2) == sqltext.Only {
@@ -384,15 +386,16 @@ func (r *reference) aliasPosition(source *sqltext.Source) int32 {
 	return r.starEnd
 }
 
-// replace notes that a part of the text is replaced.
+// replace notes an edit: text takes the place of the part from start to end, and apply makes the same change in the
+// tree.
 func (w *walker) replace(start, end int32, text string, apply func()) {
 	text = withSpaces(w.source.Text[:start], text, w.source.Text[end:])
 	w.edits = append(w.edits,
 		edit{Edit: sqltext.Edit{Start: start, End: end, Text: text}, apply: apply, treeOnly: w.repeated})
 }
 
-// withSpaces adds spaces around a text if it would merge with the tokens beside it. Quoted names in the client's text
-// need no spaces, and unquoted names may replace them.
+// withSpaces adds spaces around a text if PostgreSQL would otherwise read it as one token with its neighbours. This
+// happens if an unquoted name takes the place of a quoted name, which needs no spaces.
 func withSpaces(before, text, after string) string {
 	if text == "" {
 		return text
@@ -411,7 +414,7 @@ func isWordByte(b byte) bool {
 	return b == '_' || b == '$' || b >= 0x80 || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// newFragment returns what takes the place of a table in a text.
+// newFragment returns the fragment of a table: what the rewriter can put in the table's place.
 func newFragment(t *policy.Table, mode Mode) *fragment {
 	f := &fragment{visible: t.VisibleRelation(), hashSets: predicate.HashedSets(t.Rows, t.Relation),
 		attributeColumns:   attributeColumns(t),
@@ -432,14 +435,14 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 	return f
 }
 
-// lookupTablesRunUserCode tells whether PostgreSQL may run functions of an owner when it plans to read the lookup
-// tables of a table's rules, or looks for rows there.
+// lookupTablesRunUserCode tells whether PostgreSQL may run functions of an owner when it plans a query of the lookup
+// tables in a table's rule, or searches them.
 func lookupTablesRunUserCode(t *policy.Table) bool {
 	return slices.ContainsFunc(t.LookupTables(),
 		func(h predicate.LookupTable) bool { return h.Relation.PlannerRunsUserCode })
 }
 
-// parseExpression returns the tree of a single expression, or nil.
+// parseExpression returns the tree of a single SQL expression, or nil if it does not parse.
 func parseExpression(sql string) *sqltext.Node {
 	tree, refusal := sqltext.Parse("SELECT " + sql)
 	if refusal != nil || len(tree.Stmts) != 1 {

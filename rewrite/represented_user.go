@@ -9,41 +9,41 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// RepresentedUser is how a session says for whom it acts: by a setting, in whose place the text that is sent sets
-// [verdict.RepresentedUserSetting]. So PostgreSQL itself treats it as the client's SET: it ends with the transaction,
-// or with a savepoint that is undone.
+// RepresentedUser describes how a session says for which user it acts: it sets Setting. The rewriter replaces that
+// setting in the text by [verdict.RepresentedUserSetting], with a signed value. So PostgreSQL treats the value like the
+// client's own SET: the value ends with the transaction, or with a savepoint that is rolled back.
 type RepresentedUser struct {
-	Setting string // the setting by which clients say it, in lower case
+	Setting string // the setting by which clients name the user, in lower case
 
-	// Initial returns the value of [verdict.RepresentedUserSetting] that the session began with; "": it acted for nobody.
-	// It is called for RESET.
+	// Initial returns the value that [verdict.RepresentedUserSetting] had when the session began; "": the session acted
+	// for nobody. The rewriter calls it for RESET.
 	Initial func() string
 
-	// Replace returns the value of [verdict.RepresentedUserSetting] for a value of Setting, or the refusal. It is called
-	// for values that stand in the text.
+	// Replace returns the value of [verdict.RepresentedUserSetting] for a value of Setting, or a refusal. The rewriter
+	// calls it for values that stand in the text.
 	Replace func(value string) (string, *sqlstate.Error)
 }
 
-// RepresentedUserParameter is a parameter of a text whose value says for whom the session acts.
+// RepresentedUserParameter is a parameter of a text whose value names the user for whom the session acts.
 type RepresentedUserParameter struct {
 	Number int32 // the number of the parameter; 0: there is none
 	Local  bool  // the value applies until the transaction ends
 }
 
-// WithRepresentedUser returns a rewriter for a session that may act for others. The signed value that it returns for
-// the user's text is for that session alone.
+// WithRepresentedUser returns a rewriter for one session that may act for users. The signed values in its texts are for
+// that session alone.
 func (r *Rewriter) WithRepresentedUser(a *RepresentedUser) *Rewriter {
 	changed := *r
 	changed.representedUser = a
 	return &changed
 }
 
-// isRepresentedUserSetting tells whether a setting is the one that says for whom the session acts.
+// isRepresentedUserSetting tells whether a setting is the one that names the user for whom the session acts.
 func (w *walker) isRepresentedUserSetting(name string) bool {
 	return w.representedUser != nil && strings.EqualFold(name, w.representedUser.Setting)
 }
 
-// setRepresentedUser replaces SET and RESET of the setting that says for whom the session acts.
+// setRepresentedUser rewrites SET and RESET of the setting that names the user for whom the session acts.
 func (w *walker) setRepresentedUser(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) verdict.Effect {
 	effect := verdict.Effect{Kind: verdict.EffectSet, Name: w.representedUser.Setting}
 	signedUser := ""
@@ -80,9 +80,9 @@ func (w *walker) setRepresentedUser(v *sqltext.VariableSetStmt, raw *sqltext.Raw
 	return effect
 }
 
-// setConfigRepresentedUser takes a call of set_config that says for whom the session acts. The call stands in a SELECT
-// that has nothing but such calls, and its argument is a literal or a parameter. Its result is empty, since the client
-// must not see the signed value. It is false where the call is none of these.
+// setConfigRepresentedUser rewrites a call of set_config that names the user for whom the session acts. The SELECT must
+// consist of calls only, and the value must be a literal or a parameter. The result of the call is empty, since the
+// client must not see the signed value. ok is false if the call is refused.
 func (w *walker) setConfigRepresentedUser(f *sqltext.FuncCall, value settingArgument) (ok bool,
 	refusal *sqlstate.Error) {
 	local := f.Args[2].GetAConst()
@@ -117,12 +117,12 @@ func (w *walker) setConfigRepresentedUser(f *sqltext.FuncCall, value settingArgu
 	return true, nil
 }
 
-// representedUserFunction stands for set_config where it says for whom the session acts. Its result column has the same
-// name.
+// representedUserFunction is the function that the rewriter calls instead of set_config, if the call names the user for
+// whom the session acts. Its result column has the same name.
 var representedUserFunction = catalog.Name{Schema: "pgconsent_signed", Name: "set_config"}
 
-// isSelectOfCalls tells whether a SELECT has nothing but calls of functions, one of them this one, without a FROM and
-// without conditions.
+// isSelectOfCalls tells whether a SELECT consists of function calls only, and one of them is the given call. The SELECT
+// has no FROM, no conditions and no other clauses.
 func isSelectOfCalls(s *sqltext.SelectStmt, call *sqltext.FuncCall) (found bool) {
 	if s.WithClause != nil || s.Op != sqltext.SETOP_NONE || s.IntoClause != nil || len(s.ValuesLists) > 0 ||
 		len(s.FromClause)+len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause) > 0 ||

@@ -2,8 +2,8 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// mayReturnRows tells whether a statement may send rows; for PREPARE and DECLARE, whether the statement inside may. It
-// returns true for kinds of statements that it does not know.
+// mayReturnRows tells whether a statement may return rows. For PREPARE and DECLARE it tells that of the statement
+// inside. It is true for kinds of statements that it does not know.
 func mayReturnRows(n *sqltext.Node) bool {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_InsertStmt:

@@ -12,20 +12,20 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Mode says which enforcement is in the text itself, besides row security in the database.
+// Mode says which enforcement the rewriter writes into the text, besides row security in the database.
 type Mode int
 
 // The modes of a rewriter.
 const (
-	InjectedMode    Mode = iota // the text has predicates wherever they can be written, besides row security
-	RowSecurityMode             // the text only gets qualified names: row security alone filters rows
-	// a leak-safe statement reads signed views; other statements read the tables under row security
+	InjectedMode    Mode = iota // the text contains predicates wherever they can be written, besides row security
+	RowSecurityMode             // the text only gets qualified names, and row security alone filters rows
+	// AutoMode lets a leak-safe statement read signed views. Other statements read the tables under row security.
 	AutoMode
-	// AlwaysSignedMode is AutoMode without regard to the sizes of tables. [RewriteViewQuery] uses it for copies of views
-	// on the signed path.
+	// AlwaysSignedMode is AutoMode, but the sizes of tables do not influence the choice. [RewriteViewQuery] uses it for
+	// copies of views on the signed path.
 	AlwaysSignedMode
-	// AlwaysInjectedMode is InjectedMode, but refuses a reference that cannot have its predicate. Package enforce computes
-	// with it what an observed policy would do.
+	// AlwaysInjectedMode is InjectedMode, but refuses a reference that cannot have its predicate. Package enforce uses it
+	// to find out what a policy that is only observed would do.
 	AlwaysInjectedMode
 )
 
@@ -34,24 +34,25 @@ func (m Mode) UsesSignedPath() bool { return m == AutoMode || m == AlwaysSignedM
 
 // Result is what [Rewriter.Rewrite] returns about a text.
 type Result struct {
-	Text string // the text that goes upstream, without a signature
+	Text string // the text for PostgreSQL, still without a signature
 	verdict.Rewritten
 	PlanHints
 	Hardening
 	NeedsSignature    bool   // the text names signed views, so it must be signed
 	RowSecurityReason string // in AutoMode: the reason why the text does not take the signed path
-	// on the signed path: the reason why a part is computed above OFFSET 0, for visible rows only; "": the whole text is
-	// leak-safe
+	// on the signed path: the reason why a part of the text is above OFFSET 0, where PostgreSQL computes it for visible
+	// rows only; "": the whole text is leak-safe
 	AboveFenceReason string
 
-	lacksPredicate bool // some table lacks the predicate that the mode asks for
+	lacksPredicate bool // some table in the text lacks the predicate that the mode requires
 
-	// the relations that the text reads and writes, sorted, with an entry for each source; catalogs have their own
-	// names
-	Accesses   []policy.Access
-	Statements []policy.Statement // for each statement of the text, what it reads and writes, for the contracts
-	Functions  []string           // the qualified names of the called functions, sorted, each once
-	// for each statement, the number of keys by which it fetches columns that exist by key only
+	// the relations that the text reads and writes, sorted, with one entry for each source; a catalog has its own name,
+	// not that of its shadow view
+	Accesses []policy.Access
+	// for each statement of the text, what it reads and writes; contracts are checked with it
+	Statements []policy.Statement
+	Functions  []string // the qualified names of the called functions, sorted, each once
+	// for each statement, by how many keys it fetches rows with columns that exist by key only
 	Keys        []int
 	Fingerprint string // a hash of the shape of the text, without its literals
 	// the kind of the text, such as "SELECT", "COPY", "BEGIN", "SET"; "multi" for several statements, "" for none
@@ -60,16 +61,17 @@ type Result struct {
 	paramKinds   map[int32]kind   // the kinds of type that the leak check assumes for parameters
 	paramCasts   map[int32]uint32 // the types, by OID, to which the text casts parameters
 	relationUses []*relationUse   // the mentions of relations, with how the text uses them
-	foreignCasts []foreignCast    // the casts of other roles that the text might use
-	checkValues  valueCheck       // a check of the values of parameters; nil: all values are accepted
+	foreignCasts []foreignCast    // casts that other roles have created, and that PostgreSQL might use for the text
+	checkValues  valueCheck       // checks the values of parameters; nil: all values are accepted
 
-	RepresentedUserParameter RepresentedUserParameter // the parameter whose value says for whom the session acts
+	RepresentedUserParameter RepresentedUserParameter // the parameter whose value names the user for whom the session acts
 
-	// the literals of a Query's text in whose place parameters may stand, by their numbers; nil: there are none
+	// the literals of a simple query in whose place parameters may stand, by their numbers; nil: there are none
 	Bindable []BindableLiteral
 }
 
-// PlanHints are comments at the beginning of a text that tell the planner how many rows it will find.
+// PlanHints says which comments the rewriter puts at the beginning of a text. They tell row policies and signed views
+// how many rows the planner should expect.
 type PlanHints struct {
 	UseHash       bool           // row policies should build hash sets of their lookup tables
 	UseIndex      bool           // the statement's own conditions find few rows by an index
@@ -80,30 +82,32 @@ type PlanHints struct {
 // Hardening tells whether PostgreSQL plans a text with settings under which no function of another role runs on hidden
 // rows.
 type Hardening struct {
-	// the reason for hardened plans; "": the plans are not hardened, or only if types are declared for parameters
+	// the reason for hardened plans; "": the plans are not hardened, or only if the client declares types for parameters
 	HardenedReason     string
-	HardenedIfDeclared bool // its plans are hardened if the client declares types for parameters
+	HardenedIfDeclared bool // the plans are hardened if the client declares types for parameters
 }
 
 // Rewriter rewrites statements under one policy and one catalog. It is safe for concurrent use.
 type Rewriter struct {
-	snap              *catalog.Snapshot
-	pol               *policy.Policy
-	mode              Mode
-	sizes             catalog.Sizes
-	fragments         map[catalog.Name]*fragment // what takes the place of each relation that the policy lists
-	pins              map[string]*sqltext.Node   // the parsed values of pinned arguments, by their SQL
-	isView            bool                       // the text is the query of a view, which agents read like a table
-	hasKeyOnlyColumns bool                       // some table has columns that show by key only
+	snap      *catalog.Snapshot
+	pol       *policy.Policy
+	mode      Mode
+	sizes     catalog.Sizes
+	fragments map[catalog.Name]*fragment // for each relation of the policy, what the rewriter can put in its place
+	pins      map[string]*sqltext.Node   // the parsed values of pinned arguments, with their SQL as keys
+	// the text is the query of a view that agents read, not a text of an agent
+	isView            bool
+	hasKeyOnlyColumns bool // some table has columns that exist by key only
 	// agents of this rewriter may not fetch rows by key: see [Rewriter.ListsOnly]
 	listsOnly       bool
-	templates       []template             // the named statements of the policy
-	representedUser *RepresentedUser       // how sessions say for whom they act; nil: they act for nobody
-	claims          map[string]string      // the settings from which the policy takes attributes
-	isOwnRole       func(name string) bool // tells the names of the session's own role; nil: it has none
+	templates       []template        // the named statements of the policy
+	representedUser *RepresentedUser  // how a session says for which user it acts; nil: the session acts for nobody
+	claims          map[string]string // the settings from which the policy takes attributes of the session
+	// tells whether a name is one of the session's own role; nil: there is no such name
+	isOwnRole func(name string) bool
 }
 
-// New returns a rewriter.
+// New returns a rewriter for the relations in snap under the policy pol.
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	r := &Rewriter{snap: snap, pol: pol, mode: mode, fragments: map[catalog.Name]*fragment{},
 		pins: map[string]*sqltext.Node{}, templates: readTemplates(pol.NamedStatements()), claims: pol.Settings()}
@@ -132,20 +136,21 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	return r
 }
 
-// Rewrite checks the text of one message and rewrites it. A refusal comes with a Result, too, for the audit record. It
-// has the Tag and the Fingerprint as far as they are known, and no Text.
+// Rewrite checks the text of one message and rewrites it. If it refuses the text, it still returns a Result for the
+// audit record. That Result has the Tag and the Fingerprint, as far as they are known, and no Text.
 //
-// In the extended protocol a text holds one statement at most.
+// In the extended protocol a text contains at most one statement.
 func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error) {
 	return r.rewriteAs(text, extended, allowedForms{exactTwin: true, signedViews: true, optimizationFence: true})
 }
 
-// allowedForms says which forms the rewritten text may have. A form that cannot be written is tried once and then not
-// allowed.
+// allowedForms says which forms the rewritten text may have. If one of them cannot be written, the rewriter starts
+// again without that form.
 type allowedForms struct {
-	exactTwin         bool // a nearest-neighbour search with its exact twin; false: the search is fenced
-	signedViews       bool // reading signed views
-	optimizationFence bool // OFFSET 0 between leak-safe conditions and others; or a search that finds rows by key
+	// the exact twin beside a nearest-neighbour search; false: the table of the search is behind OFFSET 0
+	exactTwin         bool
+	signedViews       bool // signed views in the place of tables
+	optimizationFence bool // OFFSET 0 between leak-safe conditions and others; or a search that finds rows by their keys
 }
 
 // rewriteAs rewrites a text into one of the allowed forms.
@@ -181,7 +186,7 @@ func (r *Rewriter) rewriteAs(text string, extended bool, forms allowedForms) (*R
 	if refusal := checkDiscards(result.Effects); refusal != nil {
 		return result, refusal
 	}
-	// The walk must have visited every node, so a second, generic walk counts the nodes of the tree.
+	// The walker must have visited every node. To check that, a second, generic walk counts the nodes of the tree.
 	if refusal := w.checkNodeCounts(tree); refusal != nil {
 		return result, refusal
 	}
@@ -196,14 +201,16 @@ func (r *Rewriter) rewriteAs(text string, extended bool, forms allowedForms) (*R
 	result.checkValues = w.valueCheck()
 	result.RepresentedUserParameter = w.representedUserParameter
 	result.NeedsValueCheck = result.checkValues != nil || w.representedUserParameter.Number != 0
-	// A statement that says for whom the session acts does not run by EXECUTE: the proxy would not notice.
+	// A statement that names the user for whom the session acts may not run by EXECUTE, because the proxy would not
+	// notice.
 	result.ExpectsForms = result.NeedsValueCheck || w.userClaimOfSelect != nil
 	result.CallsSetConfig = w.functions["pg_catalog.set_config"]
 	w.unqualifyColumns()
-	result.Statements, result.Accesses = w.analyzeAccesses(tree) // the accesses are analyzed before the tree is edited
+	result.Statements, result.Accesses = w.analyzeAccesses(tree) // this must be done before the tree is edited
 	w.setHardening(tree, result)
 	w.mayFail = result.HardenedReason != "" || result.HardenedIfDeclared
-	// A parameter that is converted is so when the plan is made, which no row decides about.
+	// If only declared parameters need hardened plans, catalogs need no fence: PostgreSQL converts parameters when it
+	// plans, whatever the rows are.
 	w.fencesCatalogs = result.HardenedReason != ""
 	if !extended {
 		result.Bindable = w.bindableLiterals(tree)
@@ -221,14 +228,15 @@ func (r *Rewriter) rewriteAs(text string, extended bool, forms allowedForms) (*R
 	}
 	indexed := nearest && w.mayUseApproximateIndex(search)
 	signedPath := !grouped && forms.signedViews && w.takeSignedPath(tree, result, forms.optimizationFence && !nearest)
-	if signedPath { // no expression can fail on the signed path
+	if signedPath { // on the signed path no expression can fail
 		result.clearHardening()
 	}
-	if !signedPath && w.searchLeakCheck != nil { // useSignedViews has qualified all types already
+	if !signedPath && w.searchLeakCheck != nil { // on the signed path, useSignedViews has already qualified all types
 		w.searchLeakCheck.qualifyTypes()
 	}
-	// The form is made on both paths, since the sizes of tables decide between them. The other forms read the conditions
-	// of the text again.
+	// These conditions must be the same on both paths, since the sizes of tables decide between the paths. A text with a
+	// group view, a nearest search, a search by key or OFFSET 0 gets none, because those forms read the text's conditions
+	// again.
 	if !grouped && !nearest && len(w.keySearches) == 0 && w.belowFence == nil {
 		w.addCheapConditions()
 		w.addTimeWindows()
@@ -248,7 +256,7 @@ func (r *Rewriter) rewriteAs(text string, extended bool, forms allowedForms) (*R
 		w.replace(0, 0, before, func() {})
 	}
 	refusal = w.checkLength()
-	// Names under row security may be shorter. But whether a text is too long must not depend on the sizes of tables.
+	// Under row security the names may be shorter. But whether a text is too long must not depend on the sizes of tables.
 	if refusal != nil && signedPath {
 		return r.rewriteAs(text, extended, allowedForms{exactTwin: forms.exactTwin})
 	}
@@ -268,7 +276,7 @@ func (r *Rewriter) rewriteAs(text string, extended bool, forms allowedForms) (*R
 			return result, refusal
 		}
 		if refusal := sqltext.ProveSameTree(tree, spliced.Text); refusal != nil && signedPath {
-			// try again without the forms, as above, if the tokens differ
+			// if the tokens differ, try again without these forms, as above
 			return r.rewriteAs(text, extended, allowedForms{exactTwin: forms.exactTwin})
 		} else if refusal != nil {
 			return result, refusal
@@ -323,14 +331,14 @@ func (r *Rewriter) rewriteAs(text string, extended bool, forms allowedForms) (*R
 		inner := result.Position
 		result.Text, result.Position = withTwin, func(p int) int { return inner(position(p)) }
 	}
-	// the comment does not count for the bound of the length, because it depends on the sizes of tables
+	// the comment is not counted in the length of the text, because it depends on the sizes of tables
 	if hint := result.hintComments(); hint != "" {
 		inner := result.Position
 		result.Text = hint + result.Text
 		result.Position = func(p int) int { return inner(max(p-len(hint), min(p, 1))) }
 	}
-	// An EXECUTE may run a prepared statement that reads signed views. The views check the text that is running, which is
-	// that of the EXECUTE.
+	// An EXECUTE may run a prepared statement that reads signed views. The views check the signature of the current text,
+	// which is that of the EXECUTE.
 	result.NeedsSignature = w.needsSignature || w.hasExecute && maySign && r.mode != RowSecurityMode
 	result.lacksPredicate = w.lacksPredicate
 	result.RenamedRelations = w.renamedViews()
@@ -342,7 +350,7 @@ func (r *Rewriter) rewriteAs(text string, extended bool, forms allowedForms) (*R
 	return result, nil
 }
 
-// hintComments returns the comments that tell row policies and signed views which form of their conditions is faster.
+// hintComments returns the comments that make row policies and signed views use the faster form of their conditions.
 func (r *Result) hintComments() string {
 	var b strings.Builder
 	switch {
@@ -357,7 +365,7 @@ func (r *Result) hintComments() string {
 	return b.String()
 }
 
-// checkLength refuses a text that would become too long, before it is parsed again.
+// checkLength refuses a text that the edits make too long, before the text is parsed again.
 func (w *walker) checkLength() *sqlstate.Error {
 	total := len(w.source.Text)
 	for _, e := range w.edits {
@@ -371,8 +379,8 @@ func (w *walker) checkLength() *sqlstate.Error {
 		WithHint("It names tables many times: read each once, in a WITH query.")
 }
 
-// isSignable tells whether the database reads a text as the parser does, whatever its lexer settings are. Only then can
-// the text be signed. Backslashes may stand only in strings with an E in front.
+// isSignable tells whether PostgreSQL reads a text as the parser does, whatever its lexer settings are. Only such a
+// text can be signed. In it, backslashes stand only in strings with a leading E.
 func isSignable(source *sqltext.Source) bool {
 	if !strings.Contains(source.Text, `\`) {
 		return true
@@ -387,44 +395,48 @@ func isSignable(source *sqltext.Source) bool {
 	return clean == 0
 }
 
-// edit is a change of the text and the same change of the tree.
+// edit is a change of the text, together with the same change of the tree.
 type edit struct {
 	sqltext.Edit
 	apply    func()
-	treeOnly bool // only the tree is changed here, since another edit changes the text
+	treeOnly bool // this edit changes only the tree, since another edit changes the text
 }
 
-// fragment is what takes the place of a relation that the policy lists.
+// fragment is what the rewriter can put in the place of a relation of the policy.
 type fragment struct {
 	sql            string               // the subquery: (SELECT * FROM public.t AS pgconsent_row WHERE ...)
-	subquery       func() *sqltext.Node // the tree of the subquery, which users clone
+	subquery       func() *sqltext.Node // returns the tree of the subquery, which callers must clone
 	needsSignature bool                 // the subquery names signed views, which raise an error unless the text is signed
-	showsAllRows   bool                 // the predicate is true, so every row shows
-	// the view that agents read in place of the relation, on which they have no right; zero: there is none
-	view           catalog.Name
-	visible        *catalog.Relation        // the relation with the columns that agents see
-	isPlain        func(column string) bool // tells whether the row view returns a column as it is stored
-	keyFunction    *keyFunction             // the function that fetches rows by key; nil: no column exists by key only
-	viewTables     []catalog.Name           // the tables that the view reads
-	partOf         []catalog.Name           // the tables of the policy of which the relation is a part
-	lacksPredicate bool                     // some table in the view lacks the predicate
+	showsAllRows   bool                 // the predicate is true, so that agents see every row
+	// the view that the rewriter names in place of the relation, because agents have no right to read the relation itself;
+	// zero: there is none
+	view        catalog.Name
+	visible     *catalog.Relation        // the relation, with only the columns that agents see
+	isPlain     func(column string) bool // tells whether the row view returns a column as the table stores it
+	keyFunction *keyFunction             // the function that fetches rows by key; nil: no column exists by key only
+	viewTables  []catalog.Name           // if the relation is a view: the tables that it reads
+	// the tables of the policy of which the relation is a partition or an inheritance child
+	partOf         []catalog.Name
+	lacksPredicate bool // some table that the view reads lacks the predicate
 	// the relation is a materialized view, a foreign table, or a view that reads one
 	lacksRowSecurity bool
 
-	hashSets      []predicate.HashedSet // the sets that the hashed form of the row policy builds
+	hashSets      []predicate.HashedSet // the sets that PostgreSQL builds if the text has the hint for hash sets
 	hasSignedView bool                  // the table has a signed view
-	hasHashedPart bool                  // the signed view has parts that become hash sets if the text has the hint
-	// row security compares a materialized answer, and the signed view reads the subjects
+	// with the hint for hash sets, PostgreSQL builds such sets for parts of the signed view
+	hasHashedPart bool
+	// row security compares a materialized answer, while the signed view reads the subjects' consent
 	materialized     bool
-	aggregate        *policy.Aggregate // set if some rows count in groups only
+	aggregate        *policy.Aggregate // set if agents see some rows only as part of group results
 	attributeColumns []string          // the columns that equal an attribute in every visible row
-	// the rule reads lookup tables whose indexes or types make PostgreSQL run functions of the owner
+	// the rule reads lookup tables for whose indexes or types PostgreSQL runs functions of the owner
 	runsUserCode       bool
-	singleValueColumns []string // those of attributeColumns that equal a single value
+	singleValueColumns []string // the columns among attributeColumns that equal one value, not one of several
 }
 
-// isView tells whether a view takes the place of the relation: then no construct can read past it.
+// isView tells whether the rewriter names a view in place of the relation, wherever the statement names it.
 func (f *fragment) isView() bool { return f.view != catalog.Name{} }
 
-// rowAlias is the alias of the row in a fragment. Predicates refer to it, and to nothing in the statement.
+// rowAlias is the alias of the table in a fragment's subquery. Predicates refer to the table by it, and to no name of
+// the statement.
 const rowAlias = "pgconsent_row"

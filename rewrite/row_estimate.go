@@ -13,30 +13,30 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The memory of an agent's session. The planner may use the product for a hash table, and scans a set that does not fit
-// for each row.
+// These are the memory settings of an agent's session. The planner may use their product for a hash table; if a set is
+// larger, PostgreSQL scans it for each row.
 const (
 	WorkMemMB         = 32 // work_mem, in MB
 	HashMemMultiplier = 4
 	hashMemory        = WorkMemMB * HashMemMultiplier * 0.9 * (1 << 20)
 )
 
-// JoinLimit is up to how many tables the planner of an agent's session looks for the best order of joins; PostgreSQL's
-// own limit is 8. Each table with a rule brings the rule's lookup tables. So four tables of an agent are nine and more,
-// which PostgreSQL would join in the order of the rules. From 12 tables on (geqo_threshold) it would look by chance,
-// which takes ten times as long for the views of information_schema.
+// JoinLimit is the number of tables up to which the planner of an agent's session tries all orders of joins;
+// PostgreSQL's default is 8. Each table with a rule adds the rule's lookup tables, so four tables of an agent become
+// nine or more. Beyond the limit PostgreSQL would join them in the order of the rules. From 12 tables on
+// (geqo_threshold) it would try random orders, which takes ten times as long for the views of information_schema.
 const JoinLimit = 11
 
-// WithSizes returns a rewriter that makes the same decisions and also gives the planner hints, based on these sizes of
-// tables. A rewriter without sizes gives no hints.
+// WithSizes returns a rewriter that also gives the planner hints, based on these sizes of tables. The hints change no
+// decision about a statement. A rewriter without sizes gives none.
 func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	changed := *r
 	changed.sizes = sizes
 	return &changed
 }
 
-// WithSignedViews returns a rewriter that takes the signed path only where signed views exist, as the argument tells.
-// An owner who drops a column of a table also drops the view that shows it.
+// WithSignedViews returns a rewriter that uses signed views only if exists is true for them. If an owner drops a column
+// of a table, PostgreSQL also drops the signed view with that column.
 func (r *Rewriter) WithSignedViews(exists func(view catalog.Name) bool) *Rewriter {
 	changed := *r
 	changed.fragments = make(map[catalog.Name]*fragment, len(r.fragments))
@@ -48,16 +48,16 @@ func (r *Rewriter) WithSignedViews(exists func(view catalog.Name) bool) *Rewrite
 	return &changed
 }
 
-// The costs for one protected table in microseconds, by measurement. Only their ratios matter.
+// These are measured costs for one protected table, in microseconds. Only their ratios matter.
 const (
-	probeCost      = 2.0  // the cost of one look-up in a lookup table, for one row
+	probeCost      = 2.0  // the cost of one index look-up in a lookup table, for one row
 	matchCost      = 0.3  // the cost of one look-up in a hash set
 	setRowCost     = 0.05 // the cost of reading one row of a lookup table for a set
-	minRowsForHash = 1000 // with fewer rows, planning takes longer than running
+	minRowsForHash = 1000 // for fewer rows, planning takes longer than execution
 )
 
 // wantsHashHint tells whether a text with a single statement reads so many rows of protected tables that row policies
-// should build hash sets of their lookup tables. Only speed depends on the answer.
+// should build hash sets of their lookup tables. The answer affects only speed.
 func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
@@ -65,7 +65,7 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 	probes, setRows, rows := 0.0, 0.0, 0.0
 	fits := true
 	table := func(name catalog.Name, f *fragment, visited float64) {
-		copies := w.partitionCount(name) // each partition that is read builds sets of its own
+		copies := w.partitionCount(name) // PostgreSQL builds sets for each partition that it reads
 		for _, hashedSet := range f.hashSets {
 			size, isKnown := w.sizes[hashedSet.Relation.Name]
 			if !isKnown || size.Rows*hashEntrySize(hashedSet) > hashMemory {
@@ -97,9 +97,9 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 	return fits && rows >= minRowsForHash && probes > setRows
 }
 
-// readsHashedParts tells whether the text reads a whole table whose signed view has parts that may become hash sets. If
-// a condition of the text may narrow the table by an index, PostgreSQL knows better how many rows that leaves, and
-// chooses. EXISTS does not count: it needs one row, which an index may find.
+// readsHashedParts tells whether the text reads a whole table for whose signed view PostgreSQL may build hash sets. If
+// a condition may narrow the table by an index, the planner itself estimates the remaining rows better, and chooses. A
+// table inside EXISTS does not count: EXISTS needs only one row, which an index may find.
 func (w *walker) readsHashedParts(tree *sqltext.ParseResult) bool {
 	inExists := map[*sqltext.RangeVar]bool{}
 	sqltext.Walk(tree, func(m proto.Message) bool {
@@ -125,8 +125,8 @@ func (w *walker) readsHashedParts(tree *sqltext.ParseResult) bool {
 	return found
 }
 
-// hasHashedPart tells whether the signed view of a table, or of a table that a view reads, has parts that may become
-// hash sets.
+// hasHashedPart tells whether PostgreSQL may build hash sets for the signed view of a table, or of a table that a view
+// reads.
 func (w *walker) hasHashedPart(f *fragment) bool {
 	return f.hasHashedPart || slices.ContainsFunc(f.viewTables, func(name catalog.Name) bool {
 		fragment := w.fragments[name]
@@ -134,7 +134,7 @@ func (w *walker) hasHashedPart(f *fragment) bool {
 	})
 }
 
-// partitionCount returns the number of tables that hold the rows of a table.
+// partitionCount returns the number of partitions and children that contain the rows of a table; 1 if it has none.
 func (w *walker) partitionCount(name catalog.Name) float64 {
 	relation, isKnown := w.snap.Relation(name)
 	if !isKnown || !relation.HasChildren {
@@ -149,10 +149,11 @@ func (w *walker) partitionCount(name catalog.Name) float64 {
 	return max(1, parts)
 }
 
-// estimateVisitedRows estimates how many rows of tables with predicates a text with a single statement looks at.
+// estimateVisitedRows estimates how many rows of tables with predicates PostgreSQL visits for a text with a single
+// statement.
 //
-// Few rows may meet a condition that row security puts off, and LIMIT does not find these soon: with leaky, LIMIT does
-// not count.
+// If leaky is set, LIMIT does not count: the text has a condition that row security delays, and possibly only few rows
+// meet it.
 func (w *walker) estimateVisitedRows(tree *sqltext.ParseResult, leaky bool) float64 {
 	rows := 0.0
 	for ref, visited := range w.estimateVisits(tree, leaky).rows {
@@ -163,12 +164,13 @@ func (w *walker) estimateVisitedRows(tree *sqltext.ParseResult, leaky bool) floa
 	return rows
 }
 
-// estimateVisits estimates for each reference of a text with a single statement how many rows it looks at.
+// estimateVisits estimates how many rows of each reference PostgreSQL visits for a text with a single statement. If
+// unlimited is set, LIMIT does not count.
 func (w *walker) estimateVisits(tree *sqltext.ParseResult, unlimited bool) *rowEstimator {
 	return w.runEstimator(tree, &rowEstimator{ignoreLimit: unlimited})
 }
 
-// runEstimator makes the estimates with the settings of h.
+// runEstimator makes the estimates for a text with the settings in h, and returns h.
 func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEstimator {
 	h.walker, h.referenceOf, h.rows, h.narrowedViews, h.lookedUpReferences, h.foundBySearch = w, map[*sqltext.RangeVar]*reference{},
 		map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}, map[*reference]bool{}
@@ -184,9 +186,9 @@ func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEs
 	return h
 }
 
-// hashEntrySize returns the size of one entry of a set in a hash table, by the planner's reckoning.
+// hashEntrySize returns the size in bytes that the planner assumes for one entry of a set in a hash table.
 func hashEntrySize(hashedSet predicate.HashedSet) float64 {
-	size := 24.0 // the header
+	size := 24.0 // the header of an entry
 	for _, name := range hashedSet.Columns {
 		switch c := hashedSet.Relation.Column(name); {
 		case c == nil:
@@ -202,22 +204,24 @@ func hashEntrySize(hashedSet predicate.HashedSet) float64 {
 	return size
 }
 
-// rowEstimator estimates how many rows of each reference a statement looks at before it stops.
+// rowEstimator estimates how many rows of each reference PostgreSQL visits before a statement ends.
 type rowEstimator struct {
 	*walker
-	referenceOf        map[*sqltext.RangeVar]*reference
-	rows               map[*reference]float64
-	narrowedViews      map[*reference]bool // the views for which an index of one of their tables may find the rows
-	lookedUpReferences map[*reference]bool // the references whose rows an index looks up for the rows of another table
-	foundBySearch      map[*reference]bool // the references for which a search selects the fewest rows
-	ignoreLimit        bool                // the estimate does not take account of LIMIT
-	ignoreRuleColumns  bool                // the estimate does not take account of columns that the rule compares
-	indexSearches      bool                // the estimate assumes that searches find few rows by an index
+	referenceOf map[*sqltext.RangeVar]*reference
+	rows        map[*reference]float64
+	// the views whose rows PostgreSQL may find by an index of a table that the view reads
+	narrowedViews map[*reference]bool
+	// the references in which PostgreSQL looks rows up by an index, for each row of another table
+	lookedUpReferences map[*reference]bool
+	foundBySearch      map[*reference]bool // the references of which a search finds the fewest rows
+	ignoreLimit        bool                // LIMIT does not count in the estimate
+	ignoreRuleColumns  bool                // conditions of the rule do not count in the estimate
+	indexSearches      bool                // the estimate assumes that each search finds few rows by an index
 }
 
-// size returns the estimated number of rows of a relation.
+// size returns the estimated number of rows of the relation that a reference names.
 func (h *rowEstimator) size(ref *reference) float64 {
-	if ref.fragment != nil && len(ref.fragment.viewTables) > 0 { // the reference is to a view
+	if ref.fragment != nil && len(ref.fragment.viewTables) > 0 { // the reference names a view
 		rows := 1.0
 		for _, name := range ref.fragment.viewTables {
 			if size, ok := h.sizes[name]; ok {
@@ -234,7 +238,7 @@ func (h *rowEstimator) size(ref *reference) float64 {
 	return 1e6
 }
 
-// estimateStatement estimates a statement. An UPDATE or DELETE finds its rows as a SELECT does.
+// estimateStatement estimates the rows that a statement visits. An UPDATE or DELETE finds its rows as a SELECT does.
 func (h *rowEstimator) estimateStatement(n *sqltext.Node) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
@@ -245,8 +249,8 @@ func (h *rowEstimator) estimateStatement(n *sqltext.Node) {
 		_, s := asSelect(n)
 		h.estimateQuery(s, 0)
 	case *sqltext.Node_InsertStmt:
-		// PostgreSQL looks at each new row once. A SELECT is taken to return as many rows as it looks at in the table with
-		// the most.
+		// PostgreSQL visits each new row once. A SELECT is assumed to return as many rows as it visits in the table in which
+		// it visits the most.
 		s := x.InsertStmt.GetSelectStmt().GetSelectStmt()
 		rows := float64(max(1, len(s.GetValuesLists())))
 		h.estimateQuery(s, 0)
@@ -259,8 +263,8 @@ func (h *rowEstimator) estimateStatement(n *sqltext.Node) {
 	}
 }
 
-// estimateQuery estimates a SELECT and the queries inside it. outer is the number of rows that the query around it
-// looks at.
+// estimateQuery estimates the rows that a SELECT and the queries inside it visit. outer is the number of rows that the
+// query around it visits.
 func (h *rowEstimator) estimateQuery(s *sqltext.SelectStmt, outer float64) {
 	if s == nil {
 		return
@@ -290,8 +294,8 @@ func (h *rowEstimator) estimateQuery(s *sqltext.SelectStmt, outer float64) {
 	}
 }
 
-// rowsReturned estimates for how many rows PostgreSQL computes the i-th output of a SELECT. These are the rows within
-// LIMIT, if the output is no sort key, group key or part of DISTINCT (make_sort_input_target, planner.c).
+// rowsReturned estimates for how many rows PostgreSQL computes the i-th output of a SELECT. That is the number in
+// LIMIT, unless the output is a sort key, a group key or part of DISTINCT (make_sort_input_target, planner.c).
 func (h *rowEstimator) rowsReturned(s *sqltext.SelectStmt, i int) float64 {
 	if s.LimitCount == nil || len(s.DistinctClause) > 0 || h.readsAllRows(s) {
 		return math.Inf(1)
@@ -319,7 +323,8 @@ func (h *rowEstimator) rowsReturned(s *sqltext.SelectStmt, i int) float64 {
 	return rows
 }
 
-// readsAllRows tells whether a SELECT has groups or windows, so that it reads all of its rows, whatever LIMIT says.
+// readsAllRows tells whether a SELECT has groups, aggregates or windows, for which PostgreSQL reads all rows in spite
+// of LIMIT.
 func (h *rowEstimator) readsAllRows(s *sqltext.SelectStmt) bool {
 	return h.isGrouped(s) || slices.ContainsFunc(slices.Concat(s.TargetList, s.SortClause), callsWindow)
 }
@@ -333,7 +338,7 @@ func callsWindow(n *sqltext.Node) bool {
 	return found
 }
 
-// estimateSubLinks estimates the sub-selects in an expression.
+// estimateSubLinks estimates the rows that the sub-selects in an expression visit.
 func (h *rowEstimator) estimateSubLinks(n *sqltext.Node, outer float64) {
 	if n == nil {
 		return
@@ -349,9 +354,10 @@ func (h *rowEstimator) estimateSubLinks(n *sqltext.Node, outer float64) {
 // queryEstimate is the estimate of one SELECT.
 type queryEstimate struct {
 	*rowEstimator
-	outer              float64 // the number of rows that the query around it looks at
-	items              []*tableEstimate
-	singleValueColumns map[*tableEstimate][]string // the columns of each table that equal a single value
+	outer float64 // the number of rows that the query around this one visits
+	items []*tableEstimate
+	// the columns of each table that equal one value in all rows that the query reads
+	singleValueColumns map[*tableEstimate][]string
 }
 
 // tableEstimate is the estimate of one table in the FROM clause of the query.
@@ -359,10 +365,10 @@ type tableEstimate struct {
 	ref      *reference
 	name     string
 	rows     float64
-	bySearch bool // rows is the number that a search finds
+	bySearch bool // rows is the number of rows that a search finds
 }
 
-// addFromItem adds an item of FROM, and returns the conditions of the inner joins in it.
+// addFromItem adds the tables in an item of FROM, and returns the conditions of the inner joins in the item.
 func (l *queryEstimate) addFromItem(n *sqltext.Node) []*sqltext.Node {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
@@ -397,7 +403,8 @@ func splitConjuncts(n *sqltext.Node) []*sqltext.Node {
 	return []*sqltext.Node{n}
 }
 
-// tableOf returns the table of this level to which a column belongs; nil: none, or a table of an outer query.
+// tableOf returns the table of this query to which a column belongs; nil if the column belongs to another item or to an
+// outer query.
 func (l *queryEstimate) tableOf(n *sqltext.Node) (*tableEstimate, string) {
 	fields := n.GetColumnRef().GetFields()
 	if len(fields) == 0 || len(fields) > 2 {
@@ -412,7 +419,8 @@ func (l *queryEstimate) tableOf(n *sqltext.Node) (*tableEstimate, string) {
 	return nil, ""
 }
 
-// comparedColumn returns the table of a column, if row security may use an index for comparisons of the column.
+// comparedColumn returns the table of a column if PostgreSQL may use an index for comparisons of the column under row
+// security, else nil.
 func (l *queryEstimate) comparedColumn(n *sqltext.Node) (*tableEstimate, string) {
 	item, column := l.tableOf(n)
 	if item == nil || !hasLeakproofComparison(l.snap.BaseType(item.ref.relation.Column(column).TypeOID)) {
@@ -421,8 +429,8 @@ func (l *queryEstimate) comparedColumn(n *sqltext.Node) (*tableEstimate, string)
 	return item, column
 }
 
-// hasLeakproofComparison tells whether row security may use an index for comparisons of a type. Comparisons of numeric,
-// enums, citext and others are not leak-proof.
+// hasLeakproofComparison tells whether PostgreSQL may use an index for comparisons of a type under row security.
+// Comparisons of numeric, enums, citext and some other types are not leak-proof.
 func hasLeakproofComparison(oid uint32) bool {
 	return slices.Contains([]uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 700, 701, 790, 829, 869, 650, 1042, 1043,
 		1082, 1083, 1114, 1184, 1186, 1266, 1560, 1562, 2950}, oid)
@@ -437,7 +445,7 @@ func (l *queryEstimate) rowsPerValue(ref *reference, column string) float64 {
 	return max(1, l.size(ref)/values)
 }
 
-// PostgreSQL's guesses where it knows nothing about the values, or numbers close to them.
+// These are the planner's guesses if it knows nothing about the values, or numbers close to its guesses.
 const (
 	rangeShare       = 1.0 / 200
 	oneBoundShare    = 1.0 / 3
@@ -445,7 +453,8 @@ const (
 	unknownLimitRows = 100.0 // the guess for a LIMIT that is no number
 )
 
-// applyConditions lowers the estimates by the conditions that an index answers, then by joins that use an index.
+// applyConditions lowers the estimates of rows by the conditions for which PostgreSQL can use an index, then by joins
+// that use an index.
 func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 	equal, bounds := map[*tableEstimate][]string{}, map[*tableEstimate]map[string]int{}
 	type joinEdge struct {
@@ -501,7 +510,7 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 			equal[item] = append(equal[item], item.ref.fragment.attributeColumns...)
 			l.singleValueColumns[item] = append(l.singleValueColumns[item], item.ref.fragment.singleValueColumns...)
 		}
-		if l.ignoreRuleColumns { // PostgreSQL's guess for a range may be far off
+		if l.ignoreRuleColumns { // PostgreSQL's guess for the rows in a range may be far off
 			bounds = nil
 		}
 		for _, index := range item.ref.relation.BTrees {
@@ -525,7 +534,7 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 		if l.isFoundByKey(item.ref) {
 			item.rows = min(item.rows, max(1, l.size(item.ref)*searchShare))
 		}
-		// a correlated sub-select looks rows up for each outer row
+		// for a correlated sub-select, PostgreSQL looks rows up for each outer row
 		if column, ok := correlated[item]; ok && indexBeginsWith(item.ref.relation, column) && l.outer > 0 {
 			item.rows = min(l.size(item.ref), max(item.rows, l.outer*l.rowsPerValue(item.ref, column)))
 		}
@@ -541,8 +550,8 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 	}
 }
 
-// indexRows estimates how many rows an index finds by its leading columns: the columns that must equal something, and
-// the bounds of the next column.
+// indexRows estimates how many rows PostgreSQL finds by the leading columns of an index. These are the columns that
+// must equal something (equal), and the next column if it has bounds.
 func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equal []string,
 	bounds map[string]int) float64 {
 	rows, tokenIndex := l.size(item.ref), 0
@@ -560,8 +569,8 @@ func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equa
 	return max(1, rows)
 }
 
-// matchingRows estimates how many rows meet the conditions. With an index or without, PostgreSQL checks leak-proof
-// conditions before the look-ups of a row policy.
+// matchingRows estimates how many rows meet the conditions. PostgreSQL checks leak-proof conditions before the look-ups
+// of a row policy, with an index or without.
 func (l *queryEstimate) matchingRows(item *tableEstimate, equal []string, bounds map[string]int) float64 {
 	rows := l.size(item.ref)
 	for i, column := range equal {
@@ -586,13 +595,13 @@ func addBound(bounds map[*tableEstimate]map[string]int, item *tableEstimate, col
 	bounds[item][column] += n
 }
 
-// indexBeginsWith tells whether an index begins with a column.
+// indexBeginsWith tells whether some index of a table has this column as its first column.
 func indexBeginsWith(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(r.BTrees, func(i catalog.BTree) bool { return i.Columns[0] == column })
 }
 
-// someIndexSorts tells whether an index returns the rows in the order of a column. It must begin with the column, or
-// only columns with a single value may come before.
+// someIndexSorts tells whether some index returns the rows in the order of a column. Before that column, the index may
+// have only columns that equal one value in all rows.
 func (l *queryEstimate) someIndexSorts(item *tableEstimate, column string) bool {
 	return slices.ContainsFunc(item.ref.relation.BTrees, func(i catalog.BTree) bool {
 		tokenIndex := slices.IndexFunc(i.Columns,
@@ -601,19 +610,19 @@ func (l *queryEstimate) someIndexSorts(item *tableEstimate, column string) bool 
 	})
 }
 
-// applyLimit lowers the estimates by LIMIT: a scan that needs no sorting stops early.
+// applyLimit lowers the estimates of rows by LIMIT: a scan that needs no sorting stops early.
 func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 	if l.ignoreRuleColumns && s.LimitCount != nil && len(s.SortClause) > 0 {
 		if item, column := l.tableOf(s.SortClause[0].GetSortBy().GetNode()); item != nil && item.bySearch &&
 			l.ruleIndexMaySort(item, column) {
-			item.rows = l.size(item.ref) // a scan may find the first rows soon
+			item.rows = l.size(item.ref) // a scan in index order may find the first rows soon
 		}
 	}
 	if l.ignoreLimit || s.LimitCount == nil || len(s.DistinctClause) > 0 || len(l.items) == 0 || l.readsAllRows(s) {
 		return
 	}
 	for _, item := range l.items {
-		l.narrowedViews[item.ref] = true // it is not known here which table's index serves the view
+		l.narrowedViews[item.ref] = true // it is not known which table's index PostgreSQL uses for a view
 	}
 	firstTable := l.items[0]
 	if len(s.SortClause) > 0 {
@@ -627,7 +636,7 @@ func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 	if c := s.LimitCount.GetAConst(); c != nil && c.GetIval() != nil {
 		limit = float64(c.GetIval().GetIval())
 	}
-	// The estimate allows for conditions that drop many rows, and for joins that look rows up for each.
+	// The factor passed allows for conditions that drop many rows, rowsPerJoin for joins that find several rows for each.
 	const passed = 10
 	firstTable.rows = min(firstTable.rows, limit*passed)
 	for _, item := range l.items {
@@ -635,7 +644,7 @@ func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 	}
 }
 
-// rowConditions returns the conditions that all visible rows of a table meet.
+// rowConditions returns the conditions of a table's rule, all of which each visible row meets.
 func rowConditions(t *policy.Table) predicate.All {
 	if all, ok := t.Rows.(predicate.All); ok {
 		return all
@@ -643,7 +652,8 @@ func rowConditions(t *policy.Table) predicate.All {
 	return predicate.All{t.Rows}
 }
 
-// attributeColumns returns the columns that equal an attribute in every visible row.
+// attributeColumns returns the columns of a table that, according to its rule, equal an attribute of the session in
+// every visible row.
 func attributeColumns(t *policy.Table) []string {
 	var out []string
 	for _, part := range rowConditions(t) {
@@ -654,7 +664,8 @@ func attributeColumns(t *policy.Table) []string {
 	return out
 }
 
-// singleValueColumns returns the columns that equal a single value in every visible row.
+// singleValueColumns returns the columns of a table that, according to its rule, equal the same single value in every
+// visible row.
 func singleValueColumns(t *policy.Table) []string {
 	var out []string
 	for _, part := range rowConditions(t) {
@@ -665,7 +676,7 @@ func singleValueColumns(t *policy.Table) []string {
 	return out
 }
 
-// hasMaterializedConsent tells whether the answer of a consent block is stored beside the rows of a table.
+// hasMaterializedConsent tells whether a table's rule has a consent block whose answer triggers store beside the rows.
 func hasMaterializedConsent(t *policy.Table) bool {
 	return slices.ContainsFunc(rowConditions(t), func(part predicate.Node) bool {
 		consent, ok := part.(predicate.Consent)

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// if the statement's own index finds more rows, reading the rule's index as well adds little
+	// if the statement's own index finds more rows than this, reading the rule's index as well adds little
 	maxOwnIndexRows = 5000
-	// a share of the rows that the rule's index finds: if the statement's index finds fewer, the rule's index is not worth
-	// reading
+	// a share of the rows that the rule's index finds. If the statement's own index finds fewer rows, reading the rule's
+	// index as well is not worthwhile.
 	ruleIndexShare = 1.0 / 8
-	searchShare    = 1.0 / 1000 // the share of a table's rows that a search is guessed to find
+	searchShare    = 1.0 / 1000 // the guess for the share of a table's rows that a search finds
 )
 
-// wantsIndexHint tells whether the conditions of a text with a single statement find few rows by indexes. It looks at
-// all tables for whose rule PostgreSQL might also read an index. PostgreSQL should then not read the rule's index (see
-// predicate.UseIndexHint). Only speed depends on it.
+// wantsIndexHint tells whether the conditions of a text with a single statement find few rows by indexes. They must do
+// so in every table for whose rule PostgreSQL might also read an index. The hint then keeps PostgreSQL from reading the
+// rule's index (see predicate.UseIndexHint). The answer affects only speed.
 func (w *walker) wantsIndexHint(tree *sqltext.ParseResult, signedPath bool) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
@@ -44,17 +44,17 @@ func (w *walker) wantsIndexHint(tree *sqltext.ParseResult, signedPath bool) bool
 		if rows > maxOwnIndexRows || rows > rowsByRule*ruleIndexShare && !estimator.lookedUpReferences[ref] {
 			return false
 		}
-		spared = spared || rows > 1 // one index finds a single row
+		spared = spared || rows > 1 // if the index finds a single row, PostgreSQL needs no hint
 	}
 	return spared
 }
 
-// maxRowHints is the largest number of tables for which a text has this hint: PostgreSQL reads the text before the
-// statement when it plans.
+// maxRowHints is the largest number of tables that a text names in this hint, because PostgreSQL searches the text for
+// the hint each time it plans.
 const maxRowHints = 8
 
 // rowHintTables returns the tables in which index searches find few rows on the signed path (see
-// predicate.EstimateRows). Only speed depends on them.
+// predicate.EstimateRowsCondition). They affect only speed.
 func (w *walker) rowHintTables(tree *sqltext.ParseResult, signedPath bool) []catalog.Name {
 	if w.sizes == nil || !signedPath && len(w.keySearches) == 0 {
 		return nil
@@ -71,7 +71,8 @@ func (w *walker) rowHintTables(tree *sqltext.ParseResult, signedPath bool) []cat
 	return out
 }
 
-// rowsByRule estimates how many rows an index finds by the rule of a table alone; 0: no index serves the rule.
+// rowsByRule estimates how many rows PostgreSQL finds by an index for the rule of a table alone; 0: no index can be
+// used for the rule.
 func (w *walker) rowsByRule(ref *reference) float64 {
 	rows := 0.0
 	level := &queryEstimate{rowEstimator: &rowEstimator{walker: w}}
@@ -85,7 +86,7 @@ func (w *walker) rowsByRule(ref *reference) float64 {
 	return rows
 }
 
-// rowsBySearch estimates how many rows the searches among the conditions find by a GIN index.
+// rowsBySearch estimates how many rows the conditions leave that are searches by a GIN index.
 func (l *queryEstimate) rowsBySearch(item *tableEstimate, conditions []*sqltext.Node) float64 {
 	if l.indexSearches && slices.ContainsFunc(conditions, func(n *sqltext.Node) bool { return l.isGINSearch(item, n) }) {
 		return max(1, l.size(item.ref)*searchShare)
@@ -93,7 +94,7 @@ func (l *queryEstimate) rowsBySearch(item *tableEstimate, conditions []*sqltext.
 	return l.size(item.ref)
 }
 
-// isGINSearch tells whether a condition is a search by a GIN index of a table.
+// isGINSearch tells whether a condition is a search for which PostgreSQL can use a GIN index of a table.
 func (l *queryEstimate) isGINSearch(item *tableEstimate, n *sqltext.Node) bool {
 	x := n.GetAExpr()
 	if x == nil {
@@ -103,7 +104,7 @@ func (l *queryEstimate) isGINSearch(item *tableEstimate, n *sqltext.Node) bool {
 	case sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
 	case sqltext.AEXPR_OP:
 		name := lastNamePart(x.Name)
-		// many values may share some trigrams
+		// similarity operators do not count: many values may share some trigrams
 		if strings.Contains(name, "%") || !slices.Contains(indexSearchOperators, name) && name != "~" && name != "~*" {
 			return false
 		}
@@ -118,7 +119,7 @@ func (l *queryEstimate) isGINSearch(item *tableEstimate, n *sqltext.Node) bool {
 	return len(l.items) == 1 && len(item.ref.relation.IndexedVectors) > 0 &&
 		slices.ContainsFunc(searchOperands(x), func(n *sqltext.Node) bool {
 			return n.GetFuncCall() != nil && !strings.HasSuffix(lastNamePart(n.GetFuncCall().Funcname), "to_tsquery")
-		}) // the leak check allows nothing else as the other operand
+		}) // the leak check allows only such functions as the other operand
 }
 
 // isGINColumn tells whether an operand is a column of a table that has a GIN index.
@@ -127,8 +128,8 @@ func (l *queryEstimate) isGINColumn(item *tableEstimate, n *sqltext.Node) bool {
 	return of == item && slices.Contains(item.ref.relation.GINColumns, column)
 }
 
-// searchOperands returns the operands by which an index may find rows: the left operand, and the right one if the
-// operator works from both sides.
+// searchOperands returns the operands that may be the indexed column: the left operand, and also the right one if the
+// operator can search by either.
 func searchOperands(x *sqltext.A_Expr) []*sqltext.Node {
 	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"@@", "&&", "<@"}, lastNamePart(x.Name)) {
 		return []*sqltext.Node{x.Lexpr, x.Rexpr}
@@ -136,8 +137,8 @@ func searchOperands(x *sqltext.A_Expr) []*sqltext.Node {
 	return []*sqltext.Node{x.Lexpr}
 }
 
-// hasNoTrigram tells whether a pattern nowhere has three characters in a row, by which a trigram index could find few
-// rows.
+// hasNoTrigram tells whether a pattern has no three letters or digits in a row. Without them, a trigram index cannot
+// find few rows.
 func hasNoTrigram(x *sqltext.A_Expr) bool {
 	constant := x.Rexpr.GetAConst()
 	if name := lastNamePart(x.Name); constant == nil || x.Kind == sqltext.AEXPR_OP && name != "~" && name != "~*" {
@@ -148,7 +149,8 @@ func hasNoTrigram(x *sqltext.A_Expr) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return utf8.RuneCountInString(part) >= 3 })
 }
 
-// ruleIndexIsBetter tells whether an index on equal columns and columns of the rule finds fewer rows than estimated.
+// ruleIndexIsBetter tells whether an index on columns that the statement compares (equal) and columns of the rule finds
+// fewer rows than item.rows.
 func (l *queryEstimate) ruleIndexIsBetter(item *tableEstimate, equal []string) bool {
 	if item.ref.fragment == nil || len(equal) == 0 {
 		return false
@@ -158,7 +160,8 @@ func (l *queryEstimate) ruleIndexIsBetter(item *tableEstimate, equal []string) b
 		func(i catalog.BTree) bool { return l.indexRows(item, i, equal, nil) < item.rows })
 }
 
-// ruleIndexMaySort tells whether an index that begins with a column of the rule may also have the order of ORDER BY.
+// ruleIndexMaySort tells whether an index that begins with a column of the rule may also return rows in the order of
+// ORDER BY.
 func (l *queryEstimate) ruleIndexMaySort(item *tableEstimate, column string) bool {
 	return slices.ContainsFunc(item.ref.relation.BTrees, func(i catalog.BTree) bool {
 		return slices.Contains(item.ref.fragment.singleValueColumns, i.Columns[0]) && slices.Contains(i.Columns, column)

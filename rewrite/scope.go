@@ -5,8 +5,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// scope holds the FROM items of one SELECT. Its expressions also see the items of parent, after the items of the scope
-// itself.
+// scope holds the FROM items of one SELECT. The expressions of the SELECT can name these items, and then those of
+// parent.
 type scope struct {
 	parent *scope
 	items  []*fromItem
@@ -17,7 +17,7 @@ type scope struct {
 	outerItems     int                 // the number of items in the scopes around this one
 }
 
-// maxItems bounds how many FROM items one expression may see, since the search for each column looks through them.
+// maxItems bounds how many FROM items one expression can name, since the rewriter searches all of them for each column.
 const maxItems = 1_000
 
 func newScope(parent *scope) *scope {
@@ -28,12 +28,12 @@ func newScope(parent *scope) *scope {
 	return s
 }
 
-// fromItem is an item of FROM, which a name in front of a column can mean.
+// fromItem is an item of FROM, which a qualifier before a column can name.
 type fromItem struct {
 	name       string
-	ref        *reference      // the relation; nil for a subquery, a function or a WITH query
+	ref        *reference      // the table or view that the item is; nil for a subquery, a function or a WITH query
 	noAlias    bool            // the item has no alias, so that schema.table.column can mean it
-	columns    map[string]bool // the columns that the item certainly has; nil: not known
+	columns    map[string]bool // the columns that the item certainly has; nil: its columns are not known
 	references []*reference    // the relations that a subquery reads
 }
 
@@ -65,7 +65,8 @@ func (s *scope) itemsNamed(name string) []*fromItem {
 	return out
 }
 
-// hasUnknownNameInSight tells whether some item in sight has a name that is not known, and may be any.
+// hasUnknownNameInSight tells whether an item of this scope or the scopes around it has a name that is not known, and
+// may be any name.
 func (s *scope) hasUnknownNameInSight() bool {
 	for ; s != nil; s = s.parent {
 		if s.hasUnknownName {
@@ -75,9 +76,9 @@ func (s *scope) hasUnknownNameInSight() bool {
 	return false
 }
 
-// hasColumn tells whether item.column is certain to be a column. Which item is meant is not certain. The alias of a
-// join hides the items inside, and a join's condition does not see the items beside it. So every item of that name must
-// have the column.
+// hasColumn tells whether item.column is certainly a column. Several items may have that name: the alias of a join
+// hides the items inside, and the condition of a join cannot name the items beside the join. So every item of that name
+// must have the column.
 func (s *scope) hasColumn(item, column string) bool {
 	found := false
 	for ; s != nil; s = s.parent {
@@ -94,7 +95,7 @@ func (s *scope) hasColumn(item, column string) bool {
 	return found
 }
 
-// itemsOfRelation returns the items without an alias that are the given relation.
+// itemsOfRelation returns the items that are the given relation and have no alias.
 func (s *scope) itemsOfRelation(n catalog.Name) []*fromItem {
 	var out []*fromItem
 	for ; s != nil; s = s.parent {
@@ -107,8 +108,8 @@ func (s *scope) itemsOfRelation(n catalog.Name) []*fromItem {
 	return out
 }
 
-// keepSameNames injects no subquery for items that have the same name: PostgreSQL allows that for tables of different
-// schemas, but not for subqueries.
+// keepSameNames puts no subqueries in the place of items that have the same name. PostgreSQL allows the same name for
+// tables of different schemas, but not for subqueries.
 func (s *scope) keepSameNames() {
 	for _, item := range s.items {
 		if len(s.byName[item.name]) > 1 && item.ref != nil {
@@ -118,17 +119,17 @@ func (s *scope) keepSameNames() {
 	}
 }
 
-// cteFrame holds the names of the WITH queries that a WITH clause has declared so far.
+// cteFrame holds the WITH queries that a WITH clause has declared so far.
 type cteFrame struct {
 	parent    *cteFrame
 	columnsOf map[string]map[string]bool // the columns of each WITH query, by name; nil: not known
-	// For each WITH query that is a SELECT, by name: its first read of single rows of a table in which some rows count
-	// in groups only. The result of a statement with RETURNING was written, and is no part of a table.
+	// For each WITH query that is a SELECT, by its name: its first read of single rows of a table whose rows agents see
+	// partly in group results only. Rows that a WITH query with RETURNING has written do not count.
 	singleRowReads map[string]*reference
 }
 
-// findCTE returns the columns of a WITH query, and its first read of single rows of a table that counts in groups only.
-// A name without schema means a WITH query before it means a table.
+// findCTE returns the columns of a WITH query, and its entry in singleRowReads. A name without schema means a WITH
+// query before it means a table.
 func (f *cteFrame) findCTE(name string) (columns map[string]bool, singleRows *reference, found bool) {
 	for ; f != nil; f = f.parent {
 		if columns, found := f.columnsOf[name]; found {

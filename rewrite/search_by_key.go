@@ -13,33 +13,35 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search may stand in a join, a sub-select or a WITH query, beside expressions that are not leak-safe. Then the
-// statement reads its tables under row security, where the search uses no index. If the search's own conditions are
-// leak-safe, the statement looks up the keys of its rows on the signed path. It then reads the rows with these keys:
+// A search by an index may stand in a join, a sub-select or a WITH query, beside expressions that are not leak-safe.
+// Then the statement reads its tables under row security, and PostgreSQL uses no index for the search. If the search's
+// own conditions are leak-safe, the rewriter adds a sub-select that finds the keys of its rows through a signed view.
+// The statement then reads the rows with these keys:
 //
 //	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_signed.visible_n AS n WHERE n.found @@ q)) ...
 //
-// The rest stays as it was, under row security. The added condition can only leave rows out, whatever the keys are. The
-// keys are those of all visible rows that meet the conditions beside it, and equality of keys is leak-proof. The form
-// depends on the text and the catalog alone.
+// The rest of the statement stays as it was, under row security. The added condition can only leave rows out, whatever
+// the keys are. The keys are those of all visible rows that meet the search's conditions, and equality of keys is
+// leak-proof. Whether the rewriter adds the sub-select depends on the text and the catalog alone.
 
-// keySearch is a search whose rows are found by key.
+// keySearch is a search for which the rewriter adds a sub-select that finds the keys of its rows.
 type keySearch struct {
 	query          proto.Message // the SELECT, UPDATE or DELETE that contains the search
 	ref            *reference
 	alias          string // the alias of the table
-	key            string // the primary key of the table
-	isKeyCondition []bool // for each condition of the query, whether it finds rows by key
-	textSearches   []int  // the indexes of the text searches in FROM that these conditions name
-	queryIndex     int    // the index of the query in the result of queriesOf
+	key            string // the column that is the table's primary key
+	isKeyCondition []bool // tells for each condition of the query whether the sub-select of keys repeats it
+	// the text search functions in FROM that these conditions name, as indexes in textSearchFunctions
+	textSearches []int
+	queryIndex   int // the index of the query in the result of queriesOf
 }
 
-// findKeySearches finds the searches of a statement that are worth finding by key. allLeakSafe tells whether the whole
-// statement is leak-safe. Then its signed views find rows by an index, if the statement joins nothing, or has
-// conditions on the tables that it joins.
+// findKeySearches returns the searches of a statement for which a sub-select of keys is worthwhile. allLeakSafe tells
+// whether the whole statement is leak-safe. Then PostgreSQL uses an index for the search in a signed view anyway, if
+// the statement joins nothing or has conditions on the joined tables.
 func (w *walker) findKeySearches(tree *sqltext.ParseResult, allLeakSafe bool) (*leakChecker, []keySearch) {
 	s, writeStmt := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
-	if s == nil { // no UPDATE or DELETE without code of the owner: a hardened statement has no form with keys
+	if s == nil { // an UPDATE or DELETE that runs code of the owner is hardened, and useKeySearches leaves it unchanged
 		if u := tree.Stmts[0].GetStmt().GetUpdateStmt(); u != nil {
 			writeStmt = u
 		} else {
@@ -65,9 +67,9 @@ func (w *walker) findKeySearches(tree *sqltext.ParseResult, allLeakSafe bool) (*
 	return v, f.found
 }
 
-// useKeySearches notes searches by key in the result, and the forms of parameter values on which they rely. With such
-// values their conditions cannot fail. A statement that was to be hardened because of these conditions only is not
-// hardened.
+// useKeySearches makes the statement find the rows of its searches by key. The result gets the forms that the values of
+// parameters must have, so that the searches' conditions cannot fail. If only these conditions were a reason for
+// hardened plans, the plans are not hardened.
 func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, allLeakSafe bool) {
 	v, searches := w.findKeySearches(tree, allLeakSafe)
 	if len(searches) == 0 {
@@ -95,16 +97,16 @@ func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, allLe
 		result.ExpectsForms || len(v.paramForms) > 0
 }
 
-// isFoundByKey tells whether a search finds the rows of a table by key.
+// isFoundByKey tells whether the text finds the rows of a reference by key.
 func (w *walker) isFoundByKey(ref *reference) bool {
 	return slices.ContainsFunc(w.keySearches, func(s keySearch) bool { return s.ref == ref })
 }
 
-// maxKeySearches bounds the number of searches by key in a text, and so how much longer it becomes.
+// maxKeySearches bounds how many searches of a text the rewriter changes, and so how much longer the text becomes.
 const maxKeySearches = 4
 
-// readsOnlyTables tells whether a statement reads nothing but tables of the policy. A view may call functions of the
-// owner, which would see the signed text.
+// readsOnlyTables tells whether a statement reads only tables of the policy, and no views. A view may call functions of
+// the owner, which would run inside the signed text.
 func (w *walker) readsOnlyTables(writes bool) bool {
 	return !slices.ContainsFunc(w.references, func(ref *reference) bool {
 		if ref.fragment == nil || ref.relation == nil {
@@ -116,19 +118,19 @@ func (w *walker) readsOnlyTables(writes bool) bool {
 	})
 }
 
-// searchFinder looks in a statement for searches whose rows can be found by key.
+// searchFinder finds the searches in a statement whose rows can be found by key.
 type searchFinder struct {
 	*leakChecker
 	allLeakSafe bool
-	paramUses   map[int32]int // the number of times that each parameter stands in the text
+	paramUses   map[int32]int // how often each parameter stands in the text
 	referenceOf map[*sqltext.RangeVar]*reference
 	found       []keySearch
 
-	writeStmt proto.Message       // the UPDATE or DELETE that is searched; nil: the statement is a SELECT
-	asSelect  *sqltext.SelectStmt // the SELECT as which the UPDATE or DELETE is checked
+	writeStmt proto.Message       // the statement, if it is an UPDATE or DELETE; nil: it is a SELECT
+	asSelect  *sqltext.SelectStmt // for an UPDATE or DELETE, the SELECT that finds the same rows
 }
 
-// visitQuery visits a query, and the queries that run once for it.
+// visitQuery visits a query, and those queries inside it that PostgreSQL runs only once.
 func (f *searchFinder) visitQuery(s *sqltext.SelectStmt) {
 	if s == nil || len(s.LockingClause) > 0 {
 		return
@@ -142,7 +144,7 @@ func (f *searchFinder) visitQuery(s *sqltext.SelectStmt) {
 	f.visitQuery(s.Rarg)
 	var tables []*sqltext.RangeVar
 	isPlain, optional := true, map[*sqltext.RangeVar]bool{}
-	only := true // true while FROM has only tables and text search functions
+	only := true // true as long as FROM has only tables, joins and text search functions
 	var from func(n *sqltext.Node, missing bool)
 	from = func(n *sqltext.Node, missing bool) {
 		switch n := n.GetNode().(type) {
@@ -182,9 +184,9 @@ func (f *searchFinder) visitQuery(s *sqltext.SelectStmt) {
 	}
 }
 
-// visitTable looks for a search of one table. optional: an outer join may return a row of NULLs in place of a row of
-// the table. Such a row has no key, so the search must not find it. A search of a column is strict, and does not find
-// it. A negated search of to_tsvector over COALESCE(body, an empty text) does.
+// visitTable checks whether conditions search one table by an index. optional: an outer join may return a row of NULLs
+// in place of a row of the table. Such a row has no key, so the search must not match it. A search of a column is
+// strict and does not match NULL, but a search of to_tsvector over COALESCE(body, an empty text) may.
 func (f *searchFinder) visitTable(s *sqltext.SelectStmt, rv *sqltext.RangeVar, optional bool,
 	conditions []*sqltext.Node) {
 	ref := f.referenceOf[rv]
@@ -231,7 +233,7 @@ func (f *searchFinder) visitTable(s *sqltext.SelectStmt, rv *sqltext.RangeVar, o
 		f.restoreState(stateBefore)
 		others = others || !isColumnJoin(n)
 	}
-	// a condition on another table may find fewer rows, which the planner knows through signed views
+	// a condition on another table may leave fewer rows, and with signed views the planner knows that
 	if !found || f.allLeakSafe && others {
 		f.restoreState(start)
 		return
@@ -241,14 +243,14 @@ func (f *searchFinder) visitTable(s *sqltext.SelectStmt, rv *sqltext.RangeVar, o
 	f.found = append(f.found, search)
 }
 
-// isColumnJoin tells whether a condition requires two columns to be equal.
+// isColumnJoin tells whether a condition has the form column = column.
 func isColumnJoin(n *sqltext.Node) bool {
 	x := n.GetAExpr()
 	return x != nil && x.Kind == sqltext.AEXPR_OP && lastNamePart(x.Name) == "=" && x.Lexpr.GetColumnRef() != nil &&
 		x.Rexpr.GetColumnRef() != nil
 }
 
-// hasOwnParams tells whether the parameters of a node stand nowhere else in the text, where their types might differ.
+// hasOwnParams tells whether the parameters in n stand nowhere else in the text, where they might have other types.
 func (f *searchFinder) hasOwnParams(n proto.Message) bool {
 	ownUses := map[int32]int{}
 	countParams(n, ownUses)
@@ -270,7 +272,7 @@ func countParams(tree proto.Message, occurs map[int32]int) {
 	})
 }
 
-// queriesOf returns all queries of a tree that may have conditions, always in the same order.
+// queriesOf returns all SELECT, UPDATE and DELETE nodes of a tree, always in the same order.
 func queriesOf(tree *sqltext.ParseResult) []proto.Message {
 	var out []proto.Message
 	sqltext.Walk(tree, func(m proto.Message) bool {
@@ -282,7 +284,7 @@ func queriesOf(tree *sqltext.ParseResult) []proto.Message {
 	return out
 }
 
-// whereOf returns the place of a query's condition; nil for other nodes.
+// whereOf returns a pointer to the condition of a SELECT, UPDATE or DELETE; nil for other nodes.
 func whereOf(m proto.Message) **sqltext.Node {
 	switch x := m.(type) {
 	case *sqltext.SelectStmt:
@@ -295,7 +297,8 @@ func whereOf(m proto.Message) **sqltext.Node {
 	return nil
 }
 
-// locateSearches finds the queries of the searches again, in the tree of the present text.
+// locateSearches finds the index of each search's query in queriesOf(tree). The result is false if some query is no
+// longer there.
 func locateSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
 	queries := queriesOf(tree)
 	for i := range searches {
@@ -306,7 +309,8 @@ func locateSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
 	return true
 }
 
-// addKeyConditions writes the conditions on keys beside those of the searches. ok is false if they cannot be written.
+// addKeyConditions writes the conditions on keys behind the conditions of the searches. ok is false if the text cannot
+// be written that way.
 func addKeyConditions(text string, searches []keySearch) (out string, position func(int) int, ok bool,
 	refusal *sqlstate.Error) {
 	source, refusal := sqltext.Scan(text)
@@ -382,12 +386,12 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 		return "", nil, false, refusal
 	}
 	if len(spliced.Text) > sqltext.MaxBytes() || sqltext.ProveSameTree(tree, spliced.Text) != nil {
-		return "", nil, false, nil // a word of the text has another meaning than it seems: the text stays as it was
+		return "", nil, false, nil // some word of the text means something else than assumed, so the text stays as it was
 	}
 	return spliced.Text, spliced.Position, true, nil
 }
 
-// insertAfter adds a condition after another one, joined by AND.
+// insertAfter joins the condition put to a condition of a WHERE clause by AND, directly behind it.
 func insertAfter(where **sqltext.Node, condition, put *sqltext.Node) bool {
 	if *where == condition {
 		*where = conjunction([]*sqltext.Node{condition, put})

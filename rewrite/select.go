@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// selectStmt visits a SELECT, VALUES or TABLE and returns the names of its columns, or nil if they are not known. Its
-// expressions see its own FROM items first, then those of parent.
+// selectStmt visits a SELECT, VALUES or TABLE and returns the names of its columns, or nil if they are not known. The
+// expressions in it can name its own FROM items, and then those of parent.
 func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]bool {
 	if s == nil || w.refused != nil {
 		return nil
@@ -45,7 +45,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	} else if len(s.TargetList) > 0 {
 		w.visitTargetList(&s.TargetList)
 	}
-	w.exprs(s.DistinctClause) // the list has one empty node for a plain DISTINCT
+	w.exprs(s.DistinctClause) // a plain DISTINCT is a list with one empty node
 	w.visitExpr(s.WhereClause)
 	w.castTimeBounds(s.WhereClause)
 	w.noteCheapConditions(s.WhereClause)
@@ -61,7 +61,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	return columns
 }
 
-// visitTargetList visits the target list of a SELECT.
+// visitTargetList visits a target list and returns the names of its columns, or nil if they are not known.
 func (w *walker) visitTargetList(targets *[]*sqltext.Node) map[string]bool {
 	columns := map[string]bool{}
 	for _, n := range *targets {
@@ -99,10 +99,11 @@ func isStar(n *sqltext.Node) bool {
 	return len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil
 }
 
-// maxStarColumns bounds how many columns the stars of one text may copy. Beyond the bound, columns count as not known.
+// maxStarColumns bounds how many columns the stars of one text may stand for. Beyond the bound, their columns count as
+// not known.
 const maxStarColumns = 100_000
 
-// starColumns adds the columns that * or item.* means, or returns nil if they are not known.
+// starColumns adds to columns those for which * or item.* stands. It returns nil if they are not known.
 func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[string]bool {
 	items := w.scope.items
 	switch len(c.Fields) {
@@ -120,7 +121,7 @@ func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[
 		}
 	}
 	for _, item := range items {
-		if item.columns == nil { // the columns are not known, as for a join whose alias renames them
+		if item.columns == nil { // the columns are not known, for example those of a join with an alias
 			return nil
 		}
 	}
@@ -135,7 +136,7 @@ func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[
 	return columns
 }
 
-// renamedColumns returns the column names that an alias lists. The item may have more columns.
+// renamedColumns returns the column names in an alias such as AS x (a, b). The item may have more columns.
 func renamedColumns(names []*sqltext.Node) map[string]bool {
 	columns := make(map[string]bool, len(names))
 	for _, n := range names {
@@ -144,7 +145,8 @@ func renamedColumns(names []*sqltext.Node) map[string]bool {
 	return columns
 }
 
-// outputName returns the name of a result column, or "" if the text does not show it.
+// outputName returns the name of a result column: the AS name, or the last part of a column's or function's name. It
+// returns "" for other expressions.
 func outputName(t *sqltext.ResTarget) string {
 	if t.Name != "" {
 		return t.Name
@@ -158,8 +160,8 @@ func outputName(t *sqltext.ResTarget) string {
 	return ""
 }
 
-// visitWithClause visits the queries of a WITH clause. Without RECURSIVE, a query's own name inside it means a table,
-// or a WITH query further out.
+// visitWithClause visits the queries of a WITH clause. Without RECURSIVE, a query's own name inside the query means a
+// table, or a WITH query of an outer statement.
 func (w *walker) visitWithClause(c *sqltext.WithClause, parent *scope) {
 	if c == nil || w.refused != nil {
 		return
@@ -201,20 +203,20 @@ func (w *walker) visitWithClause(c *sqltext.WithClause, parent *scope) {
 	}
 }
 
-// keepTablesGroupedByKey keeps a table if GROUP BY may contain its primary key. PostgreSQL then lets the table's other
-// columns stand ungrouped, which it does not for a subquery.
+// keepTablesGroupedByKey makes the text name a table itself if GROUP BY may contain its primary key. Then PostgreSQL
+// lets the SELECT name the table's other columns ungrouped. For a subquery in the table's place it would not.
 func (w *walker) keepTablesGroupedByKey(s *sqltext.SelectStmt, ownScope *scope) {
 	if len(s.GroupClause) == 0 {
 		return
 	}
-	// each list is read once, since a statement may have thousands of both
-	grouped := map[string]bool{} // the names of columns that a group item may mean; "": any column
+	// both lists are read only once, since a statement may have thousands of group keys and targets
+	grouped := map[string]bool{} // the names of the columns that a group key may mean; "": any column
 	column := func(n *sqltext.Node) {
 		if c := n.GetColumnRef(); c != nil && len(c.Fields) > 0 {
 			grouped[c.Fields[len(c.Fields)-1].GetString_().GetSval()] = true
 		}
 	}
-	distance := false // a group key is a distance: an index that sorts by it may feed the groups
+	distance := false // a group key is a distance, and PostgreSQL may make the groups from an index that sorts by it
 	measures := func(n *sqltext.Node) {
 		distance = distance || n != nil && sqltext.RelationsOrderedBy(n, distanceOperators) != nil
 	}
@@ -233,12 +235,12 @@ func (w *walker) keepTablesGroupedByKey(s *sqltext.SelectStmt, ownScope *scope) 
 			items(n.GetRowExpr().Args)
 		case n.GetList() != nil:
 			items(n.GetList().Items)
-		case n.GetAConst() != nil: // the item is the position of a result column: any column may be meant
+		case n.GetAConst() != nil: // the group key is the position of a result column, so that it may mean any column
 			position = true
 		default:
 			column(n)
 			measures(n)
-			if c := n.GetColumnRef(); c != nil && len(c.Fields) == 1 { // the item is the name of a result column
+			if c := n.GetColumnRef(); c != nil && len(c.Fields) == 1 { // the group key is the name of a result column
 				named[c.Fields[0].GetString_().GetSval()] = true
 			}
 		}
@@ -251,7 +253,7 @@ func (w *walker) keepTablesGroupedByKey(s *sqltext.SelectStmt, ownScope *scope) 
 		}
 	}
 	for _, i := range ownScope.items {
-		// a fenced table becomes a subquery, and each of its columns has to be grouped
+		// findFences puts such a table into a subquery, of which each column must be grouped
 		if i.ref == nil || i.ref.fragment == nil || distance && w.hasApproximateIndex(i.ref) {
 			continue
 		}

@@ -55,7 +55,7 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 		effect.SnapshotHold = snapshotHoldAfter(effect.Name, value)
 		effect.Claim = w.claimOf(effect.Name, &verdict.Claim{Value: value, IsLocal: v.IsLocal})
 	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
-		// The setting returns to the value with which the connection began, which pgconsent has set.
+		// The setting returns to the value with which the connection began. pgconsent has chosen that value.
 		if refusal := checkReset(v.Name, w.claims); refusal != nil {
 			w.refuse(refusal)
 		}
@@ -88,15 +88,15 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 	return effect
 }
 
-// findsNoRelations tells whether a search path finds no relation of the application without a schema. Clients that set
-// such a path, as postgres_fdw does, write all names with their schemas, so the configured path serves them as well.
+// findsNoRelations tells whether a search path contains no schema with tables of the application. Clients that set such
+// a path, such as postgres_fdw, write all names with their schemas, so the configured path works for them, too.
 func findsNoRelations(path string) bool {
 	names, ok := splitIdentifiers(path)
 	return path == `""` || ok && slices.Equal(names, []string{"pg_catalog"})
 }
 
-// pinSetting puts the pinned value in place of the one that is set. SQL has several ways to write it, such as SET
-// SCHEMA, which takes one text. text is the value as SQL writes it.
+// pinSetting replaces a SET of a pinned setting by a SET to the pinned value. The whole statement is replaced, because
+// SQL has several forms, such as SET SCHEMA. text is the value as SQL writes it.
 func (w *walker) pinSetting(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt, text string) {
 	scope := "SESSION"
 	if v.IsLocal {
@@ -106,7 +106,7 @@ func (w *walker) pinSetting(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt, te
 	w.replace(w.firstToken(raw), w.lastToken(raw).End, text, func() { raw.Stmt = parseStatement(text) })
 }
 
-// claimOf completes the claim of a setting from which the policy takes an attribute; nil for other settings.
+// claimOf returns the claim if the policy takes an attribute from the setting; nil for other settings.
 func (w *walker) claimOf(name string, c *verdict.Claim) *verdict.Claim {
 	if _, mapped := w.claims[name]; mapped {
 		return c
@@ -114,7 +114,8 @@ func (w *walker) claimOf(name string, c *verdict.Claim) *verdict.Claim {
 	return nil
 }
 
-// snapshotHoldAfter tells how a SET makes statements share one snapshot.
+// snapshotHoldAfter tells for how long statements share one snapshot after a SET: for the transaction, for the session,
+// or not at all.
 func snapshotHoldAfter(name, value string) verdict.SnapshotHold {
 	switch {
 	case !holdsSnapshot(value):
@@ -127,11 +128,13 @@ func snapshotHoldAfter(name, value string) verdict.SnapshotHold {
 	return verdict.NoSnapshotHold
 }
 
-// settingValue returns the value of a SET as the server will see it: PostgreSQL joins the items of a list with commas.
+// settingValue returns the value of a SET as PostgreSQL will store it. PostgreSQL joins the items of a list with
+// commas.
 func (w *walker) settingValue(args []*sqltext.Node, list bool) (string, bool) {
 	var values []string
 	for _, n := range args {
-		if cast := n.GetTypeCast(); cast != nil { // the value is an interval: SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE
+		// the value is an interval, as in SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE
+		if cast := n.GetTypeCast(); cast != nil {
 			w.countNode("TypeCast")
 			w.countNode("TypeName")
 			_, name, _ := qualifiedName(cast.GetTypeName().GetNames())

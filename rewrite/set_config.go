@@ -11,11 +11,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// isPlainSetConfig tells whether a call of set_config means the same as a SET. Its arguments are literals, or
-// parameters whose values are checked when they are bound. Its SELECT reads nothing, as Django's for the time zone, or
-// one setting by its name, as pgAdmin's for bytea_output. Only the session heeds the setting.
+// isPlainSetConfig tells whether a call of set_config means the same as a SET. Its arguments must be literals, or
+// parameters whose values the proxy checks when the client binds them. Its SELECT must have no FROM, like Django's for
+// the time zone, or read one setting by its name, like pgAdmin's for bytea_output.
 //
-// In a query over rows the call would tell for which rows it ran.
+// In a query over rows, the setting would tell for which rows PostgreSQL has run the call.
 func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	if len(f.Args) != 3 || f.AggFilter != nil || f.Over != nil || f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 ||
 		f.FuncVariadic {
@@ -49,9 +49,9 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	return refusal == nil, refusal
 }
 
-// isPlainSetting tells whether set_config may set a setting. A setting that claims an attribute or makes statements
-// share a snapshot needs SET, which the proxy follows. So does plan_cache_mode: the proxy sets it before a hardened
-// statement, and a call could change it for what that statement runs.
+// isPlainSetting tells whether set_config may set a setting. The proxy must notice settings that claim an attribute or
+// make statements share a snapshot, so these need SET. plan_cache_mode needs SET, too: the proxy sets it before a
+// hardened statement, and a call could change it for statements that run inside.
 func isPlainSetting(name string, claims map[string]string, timeout time.Duration) bool {
 	name = strings.ToLower(name)
 	_, mapped := claims[name]
@@ -59,7 +59,7 @@ func isPlainSetting(name string, claims map[string]string, timeout time.Duration
 		(name != "statement_timeout" || timeout == 0)
 }
 
-// settingArgument is an argument of set_config: a text, or the number of a parameter.
+// settingArgument is an argument of set_config: a text or a parameter.
 type settingArgument struct {
 	text      string
 	parameter int32 // the number of the parameter; 0: the argument is the text
@@ -76,8 +76,9 @@ func (w *walker) settingArgument(n *sqltext.Node) (settingArgument, bool) {
 	return settingArgument{parameter: number}, number != 0
 }
 
-// checkParamUses refuses a parameter that is checked when it is bound and also stands at another place. PostgreSQL
-// could give it another type there, such as name, and so give the setting another text than the checked one.
+// checkParamUses refuses a text that uses a parameter both as an argument of set_config or pg_notify and elsewhere.
+// Elsewhere PostgreSQL could give the parameter another type, such as name, and so convert the value that the proxy has
+// checked to another text.
 func (w *walker) checkParamUses(tree *sqltext.ParseResult) {
 	if len(w.checkedParams) == 0 {
 		return
@@ -99,8 +100,8 @@ func (w *walker) checkParamUses(tree *sqltext.ParseResult) {
 	}
 }
 
-// boundParameter returns the number of a parameter whose value the proxy sees when it is bound, or 0. The proxy does
-// not see the values that SQL gives to a prepared statement.
+// boundParameter returns the number of a parameter whose value the proxy sees when the client binds it, or 0. The proxy
+// does not see the values in an EXECUTE of SQL.
 func (w *walker) boundParameter(n *sqltext.Node) int32 {
 	if cast := n.GetTypeCast(); cast != nil {
 		if _, name, ok := qualifiedName(cast.GetTypeName().GetNames()); !ok || name != "text" && name != "bool" ||
@@ -115,8 +116,8 @@ func (w *walker) boundParameter(n *sqltext.Node) int32 {
 	return n.GetParamRef().GetNumber()
 }
 
-// CheckValues refuses values of parameters that settings and channels must not get. The values begin with $1; nil is
-// NULL. isOwnRole tells whether a name is that of the session's own role.
+// CheckValues refuses values of parameters that settings and channels must not get. values[0] is the value of $1; nil
+// means NULL. isOwnRole tells whether a name is a name of the session's own role.
 func (r *Result) CheckValues(values [][]byte, isOwnRole func(name string) bool) *sqlstate.Error {
 	if r.checkValues == nil {
 		return nil
@@ -124,10 +125,12 @@ func (r *Result) CheckValues(values [][]byte, isOwnRole func(name string) bool) 
 	return r.checkValues(values, isOwnRole)
 }
 
-// valueCheck checks values of parameters, for a session whose own role has the names for which isOwnRole is true.
+// valueCheck is a check of the values of parameters. isOwnRole tells whether a name is a name of the session's own
+// role.
 type valueCheck func(values [][]byte, isOwnRole func(name string) bool) *sqlstate.Error
 
-// valueCheck returns the check of the parameter values that settings and channels get at Bind; nil if they get none.
+// valueCheck returns the check of all parameter values that settings and channels get when the client binds them; nil
+// if there are none.
 func (w *walker) valueCheck() valueCheck {
 	checks := w.valueChecks
 	if len(checks) == 0 {
@@ -143,7 +146,7 @@ func (w *walker) valueCheck() valueCheck {
 	}
 }
 
-// checkSettingValues notes the check of the values that a call of set_config gets at Bind.
+// checkSettingValues notes that the proxy must check the parameters in a call of set_config when the client binds them.
 func (w *walker) checkSettingValues(nameOf, valueOf settingArgument) {
 	claims, path, timeout := w.claims, w.snap.SearchPath(), w.pol.Timeout()
 	w.valueChecks = append(w.valueChecks, func(values [][]byte, _ func(name string) bool) *sqlstate.Error {
@@ -160,7 +163,7 @@ func (w *walker) checkSettingValues(nameOf, valueOf settingArgument) {
 	})
 }
 
-// textWith returns the text of the argument for these values of parameters; ok is false if it is NULL.
+// textWith returns the text of the argument, given the values of the parameters. ok is false if the argument is NULL.
 func (a settingArgument) textWith(values [][]byte) (text string, ok bool) {
 	switch i := int(a.parameter) - 1; {
 	case a.parameter == 0:
@@ -171,12 +174,12 @@ func (a settingArgument) textWith(values [][]byte) (text string, ok bool) {
 	return "", false
 }
 
-// settingTypes are the types that the parameters of set_config may have. They are types whose binary format is the
-// text, bool, and 0, by which the server infers the type.
+// settingTypes are the OIDs of types that parameters of set_config may have: types whose binary format is the text
+// itself, and bool. 0 means that PostgreSQL infers the type.
 var settingTypes = []uint32{0, pgtype.BoolOID, pgtype.TextOID, pgtype.VarcharOID, pgtype.UnknownOID}
 
-// setsExistingSetting tells whether a SELECT does nothing but call set_config for a setting with a given name, if that
-// setting exists. PostgreSQL's own settings are the same for everybody.
+// setsExistingSetting tells whether a SELECT only calls set_config, for one setting of PostgreSQL that it reads by
+// name. Which settings exist in PostgreSQL tells nothing about hidden rows.
 func setsExistingSetting(s *sqltext.SelectStmt) bool {
 	if s.WithClause != nil || s.Op != sqltext.SETOP_NONE || len(s.FromClause) != 1 ||
 		len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause) > 0 ||
@@ -202,7 +205,7 @@ func setsExistingSetting(s *sqltext.SelectStmt) bool {
 	return ok && !strings.Contains(name, ".") && len(column) == 1 && column[0].GetString_().GetSval() == "name"
 }
 
-// showAllSettingsCall returns the call of pg_show_all_settings that is the whole FROM of a SELECT, or nil.
+// showAllSettingsCall returns the call of pg_show_all_settings if a SELECT has nothing else in FROM, or nil.
 func showAllSettingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 	if len(s.GetFromClause()) != 1 {
 		return nil
@@ -224,7 +227,7 @@ func showAllSettingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 	return call
 }
 
-// isCatalogRelation tells whether an item of FROM is the named relation of pg_catalog, without an alias.
+// isCatalogRelation tells whether an item of FROM is the relation of pg_catalog with this name, without an alias.
 func isCatalogRelation(v *sqltext.RangeVar, name string) bool {
 	return v != nil && v.Relname == name && (v.Schemaname == "" || v.Schemaname == "pg_catalog") &&
 		v.Catalogname == "" && v.Alias == nil && v.Inh

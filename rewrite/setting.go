@@ -12,11 +12,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// setting says to which values agents may set a setting.
+// setting describes the values to which agents may set a setting.
 type setting struct {
-	value         *regexp.Regexp // a pattern for the value in lower case; nil: isPinnedValue decides
+	value         *regexp.Regexp // a pattern that the value in lower case must match; nil: isPinnedValue decides
 	isPinnedValue func(value string, searchPath []string) bool
-	pinnedValue   string // the only value that agents may set, for the hint
+	pinnedValue   string // the only value that agents may set, for the hint of the refusal
 	hint          string
 }
 
@@ -29,7 +29,7 @@ func (s setting) withHint(hint string) setting {
 	return s
 }
 
-// setAfterStart is the hint for a session that would begin with another isolation level.
+// setAfterStart is the hint if a session asks for another isolation level in its startup message.
 const setAfterStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep " +
 	"their snapshots."
 
@@ -47,7 +47,8 @@ const (
 	plainTextPattern = `[^\x00-\x1f\x7f]{0,256}`
 )
 
-// settings are the settings that agents may set. All others are refused, also placeholders of extensions.
+// settings are the settings that agents may set. All others are refused, also settings with a prefix that no extension
+// has defined.
 var settings = map[string]setting{
 	// settings for how values are shown
 	"datestyle":          allowing(`[a-z, ]{0,40}`),
@@ -61,7 +62,7 @@ var settings = map[string]setting{
 	"lock_timeout":                        allowing(durationPattern),
 	"idle_in_transaction_session_timeout": allowing(durationPattern),
 	"idle_session_timeout":                allowing(durationPattern),
-	// the setting exists since PostgreSQL 17; the policy's limit with that name is the proxy's own
+	// the setting exists since PostgreSQL 17; the proxy enforces the policy's limit of the same name by itself
 	"transaction_timeout": allowing(durationPattern),
 	// settings for transactions
 	"default_transaction_read_only":  allowing(booleanPattern),
@@ -73,7 +74,7 @@ var settings = map[string]setting{
 	// settings for the session
 	// PostgreSQL shortens the name, and replaces characters that are not printable
 	"application_name": allowing(`(?s:[^\x00]{0,1000})`),
-	"pgconsent.reason": allowing(plainTextPattern), // the reason for which grants change, for the audit
+	"pgconsent.reason": allowing(plainTextPattern), // the reason for which the agent changes grants, for the audit
 	"client_min_messages": allowing(`notice|warning|error`).
 		withHint("notice, warning or error: lower levels print the rewritten statement and more."),
 	// settings for plans and searches
@@ -86,7 +87,7 @@ var settings = map[string]setting{
 	"pg_trgm.similarity_threshold":      allowing(fractionPattern),
 	"pg_trgm.word_similarity_threshold": allowing(fractionPattern),
 	"pg_trgm.strict_word_similarity_threshold": allowing(fractionPattern),
-	// pinned: they change how PostgreSQL reads the text, what names mean, or who the user is
+	// pinned: other values would change how PostgreSQL reads the text, what names mean, or who the user is
 	clientEncoding: {pinnedValue: "UTF8",
 		isPinnedValue: func(value string, _ []string) bool { return isUTF8(value) }},
 	"search_path":                 {pinnedValue: "the configured path", isPinnedValue: isSearchPath},
@@ -96,15 +97,15 @@ var settings = map[string]setting{
 	"row_security":                pinnedSetting("on", "true", "yes", "1"),
 	"transform_null_equals":       pinnedSetting("off", "false", "no", "0"),
 	"array_nulls":                 pinnedSetting("on", "true", "yes", "1"),
-	// with another value, searches end before they have found enough rows, or out of order
+	// pinned: with other values, searches would end before they have found enough rows, or return rows out of order
 	"hnsw.iterative_scan":      pinnedSetting("strict_order"),
 	"ivfflat.iterative_scan":   pinnedSetting("relaxed_order"),
 	roleSetting:                pinnedSetting(noRole),
 	"session_replication_role": pinnedSetting("origin"),
 }
 
-// SettingsOfAgents returns the names of the settings that agents may change for longer than a transaction, without
-// those that a policy maps to attributes.
+// SettingsOfAgents returns the names of the settings that agents may change for longer than a transaction. Settings
+// that a policy maps to attributes are not among them.
 func SettingsOfAgents() []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -118,7 +119,7 @@ func SettingsOfAgents() []string {
 	return append(names, "transaction_timeout")
 }
 
-// visibleSettings are the settings that agents may see but not set.
+// visibleSettings are settings that agents may read by SHOW, but not set.
 var visibleSettings = map[string]bool{
 	"server_version": true, "server_version_num": true, "server_encoding": true, "integer_datetimes": true,
 	"is_superuser":   true,
@@ -126,16 +127,16 @@ var visibleSettings = map[string]bool{
 	"block_size": true,
 	"lc_collate": true, "lc_ctype": true, "lc_messages": true, "lc_monetary": true, "lc_numeric": true, "lc_time": true,
 	"session_authorization": true, "default_tablespace": true, "debug_assertions": true,
-	// drivers ask for these settings to tell servers apart
+	// drivers read these settings to find out which server they have
 	"max_connections": true, "password_encryption": true, "ssl": true, "crdb_version": true,
 }
 
-// CheckSetting checks the value of a setting, wherever the value comes from: where is "startup", "options" or "set". It
-// returns the value to forward. mustForward is false for a pinned setting with its pinned value. It is accepted, and
-// left out of what goes upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
+// CheckSetting checks a value for a setting and returns the value to forward. where says from where the value comes:
+// "startup", "options" or "set". mustForward is false for a pinned setting that gets its pinned value. The value is
+// accepted, and the proxy need not send it to PostgreSQL. A refusal is 42501, or 22023 if only the value is wrong.
 //
-// claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: the database
-// decides whether it is valid.
+// claims are the settings that the policy maps to attributes. They may have any value that is not too long: the
+// database decides whether it is valid.
 func CheckSetting(name, value string, where string, searchPath []string, claims map[string]string) (normalised string,
 	mustForward bool, err *sqlstate.Error) {
 	name = strings.ToLower(name)
@@ -157,7 +158,8 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 			return "", false, encodingError()
 		}
 		is := s.pinnedValue
-		if name == "search_path" && where == "set" { // the proxy checks a startup message before the user has logged in
+		// the hint to a startup message does not show the path, because the user has not logged in yet
+		if name == "search_path" && where == "set" {
 			is = pathText(searchPath)
 		}
 		return "", false, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
@@ -175,7 +177,7 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 	return value, true, nil
 }
 
-// claimPattern matches the value of a claim: a text without control characters.
+// claimPattern matches the values that a claim may have: texts without control characters.
 var claimPattern = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
 
 func notSettableError(name string) *sqlstate.Error {
@@ -185,7 +187,7 @@ func notSettableError(name string) *sqlstate.Error {
 			"application_name and client_min_messages (notice, warning, error).")
 }
 
-// checkReset checks RESET name and SET name TO DEFAULT.
+// checkReset refuses RESET name and SET name TO DEFAULT for settings that agents may not set.
 func checkReset(name string, claims map[string]string) *sqlstate.Error {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
@@ -197,7 +199,7 @@ func checkReset(name string, claims map[string]string) *sqlstate.Error {
 	return nil
 }
 
-// checkShow checks SHOW name and current_setting('name').
+// checkShow refuses SHOW name and current_setting('name') for settings that agents may not read.
 func checkShow(name string, claims map[string]string) *sqlstate.Error {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
@@ -217,24 +219,26 @@ func checkShow(name string, claims map[string]string) *sqlstate.Error {
 	return nil
 }
 
-// isListSetting tells whether PostgreSQL quotes each item in a SET of this setting.
+// isListSetting tells whether the value of a setting is a list, of which PostgreSQL quotes each item in a SET.
 func isListSetting(name string) bool { return strings.EqualFold(name, "search_path") }
 
-// clientEncoding is the setting that says in which encoding clients send texts and get them. It is UTF8 for all agents:
+// clientEncoding is the setting for the encoding in which a client sends and receives texts. It is UTF8 for all agents:
 // see docs/decisions/0101.
 const clientEncoding = "client_encoding"
 
-// isUTF8 recognises the spellings of UTF8 that PostgreSQL takes, with the quotes some drivers add.
+// isUTF8 tells whether a value is a spelling of UTF8 that PostgreSQL accepts, also with the quotes that some drivers
+// add.
 func isUTF8(value string) bool {
 	name := encodingName(value)
 	return name == "utf8" || name == "unicode"
 }
 
-// isSQLASCII recognises SQL_ASCII. With it, a client of a UTF8 database sends and gets the bytes of UTF8. psql in the C
-// locale asks for it. It gets UTF8.
+// isSQLASCII tells whether a value is a spelling of SQL_ASCII, which psql requests in the C locale. With SQL_ASCII, a
+// client of a UTF8 database sends and receives UTF8 bytes. So the proxy accepts the value and gives the client UTF8.
 func isSQLASCII(value string) bool { return encodingName(value) == "sqlascii" }
 
-// encodingName is the name of an encoding without what PostgreSQL leaves out of account.
+// encodingName returns the name of an encoding in lower case, without the quotes, hyphens, underscores and spaces that
+// PostgreSQL ignores.
 func encodingName(value string) string {
 	name := strings.ToLower(strings.Trim(strings.TrimSpace(value), `'"`))
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)
@@ -248,8 +252,8 @@ func encodingError() *sqlstate.Error {
 
 func isBoolean(value string) bool { return settings["jit"].value.MatchString(value) }
 
-// isSearchPath tells whether a value is the pinned path, with or without pg_catalog in front. A schema that is named
-// twice changes nothing.
+// isSearchPath tells whether a value is the pinned search path, with or without pg_catalog in front. A schema may be
+// named twice, which changes nothing.
 func isSearchPath(value string, searchPath []string) bool {
 	path, ok := splitIdentifiers(value)
 	if !ok {
@@ -267,7 +271,7 @@ func isSearchPath(value string, searchPath []string) bool {
 	return slices.Equal(once, searchPath)
 }
 
-// pathText returns a search path as the value of SET.
+// pathText returns a search path as SQL writes the value in a SET.
 func pathText(path []string) string {
 	if len(path) == 0 {
 		return "''"

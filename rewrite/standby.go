@@ -6,11 +6,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// checkCase visits CASE. Where it is NULL on a standby, as in
+// caseExpr visits CASE. A client may ask for NULL on a standby, as in
 //
 //	CASE WHEN pg_is_in_recovery() THEN NULL ELSE txid_current() END
 //
-// the client takes NULL for the number of a transaction, as DataGrip does, and gets it: see standbyFallback.
+// Such a client (DataGrip is one) accepts NULL for the number of the transaction, and gets NULL: see standbyFallback.
 func (w *walker) caseExpr(c *sqltext.CaseExpr) {
 	w.countNode("CaseExpr")
 	if c.Arg != nil {
@@ -24,7 +24,7 @@ func (w *walker) caseExpr(c *sqltext.CaseExpr) {
 	w.nullOnStandby = outside
 }
 
-// isNullOnStandby tells whether a CASE is NULL where the server is in recovery.
+// isNullOnStandby tells whether a CASE has the form CASE WHEN pg_is_in_recovery() THEN NULL ELSE … END.
 func isNullOnStandby(c *sqltext.CaseExpr) bool {
 	if c.Arg != nil || len(c.Args) != 1 {
 		return false
@@ -38,8 +38,8 @@ func isNullOnStandby(c *sqltext.CaseExpr) bool {
 	return ok && name == "pg_is_in_recovery" && (schema == "" || schema == "pg_catalog")
 }
 
-// standbyFallback writes NULL for a call of txid_current where the client is ready for that. It tells whether it did; elsewhere
-// the call is refused.
+// standbyFallback replaces a call of txid_current by NULL if the call is in the ELSE of such a CASE. If it returns
+// false, the call is refused.
 func (w *walker) standbyFallback(n *sqltext.Node, f *sqltext.FuncCall, schema, name string) bool {
 	const null = "(NULL::pg_catalog.int8)"
 	if !w.nullOnStandby || name != "txid_current" || len(f.Args) > 0 || schema != "" && schema != "pg_catalog" ||

@@ -7,12 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// frozenXID is what agents see as xmin of each row of a catalog: FrozenTransactionId, which PostgreSQL counts as older than
-// any other. The transaction that has written the row would tell how many there were since.
+// frozenXID is the xmin that agents see in each row of a catalog: FrozenTransactionId, which PostgreSQL regards as
+// older than any other. The real xmin would tell how many transactions there have been.
 const frozenXID = "('2'::pg_catalog.xid)"
 
-// catalogSystemColumn writes tableoid and xmin of a catalog as constants: the view in place of the catalog has no such
-// columns. It tells whether it did. target holds the reference if it is a result column by itself.
+// catalogSystemColumn replaces tableoid and xmin of a catalog by constants, because the shadow view in the catalog's
+// place has no system columns. It tells whether it did. target is the result column if the reference stands alone in a
+// target list.
 func (w *walker) catalogSystemColumn(n *sqltext.Node, target *sqltext.ResTarget) bool {
 	c := n.GetColumnRef()
 	if w.refused != nil || len(c.Fields) != 2 {
@@ -35,8 +36,8 @@ func (w *walker) catalogSystemColumn(n *sqltext.Node, target *sqltext.ResTarget)
 	return false
 }
 
-// bareXmin writes xmin without a name in front as a constant, where the only item of FROM is a catalog. In ORDER BY and
-// GROUP BY the name could mean a result column.
+// bareXmin replaces xmin without a qualifier by a constant, if the only item of FROM is a catalog. It is not called for
+// ORDER BY and GROUP BY, where the name could mean a result column.
 func (w *walker) bareXmin(n *sqltext.Node, target *sqltext.ResTarget) bool {
 	c := n.GetColumnRef()
 	if c == nil || w.refused != nil || len(c.Fields) != 1 || c.Fields[0].GetString_().GetSval() != "xmin" ||
@@ -51,7 +52,7 @@ func (w *walker) bareXmin(n *sqltext.Node, target *sqltext.ResTarget) bool {
 	return tokenIndex >= 0 && w.replaceColumn(n, target, "xmin", frozenXID, tokenIndex, tokenIndex)
 }
 
-// replaceColumn writes an expression in the place of a column, whose tokens are those from first to last.
+// replaceColumn puts an expression in the place of a column reference, which consists of the tokens from first to last.
 func (w *walker) replaceColumn(n *sqltext.Node, target *sqltext.ResTarget, column, text string, first, last int) bool {
 	constant := parseExpression(text)
 	if constant == nil {
@@ -71,7 +72,8 @@ func (w *walker) replaceColumn(n *sqltext.Node, target *sqltext.ResTarget, colum
 	return true
 }
 
-// catalogNamed returns the catalog that a name in front of a column means, if all items of that name are that catalog.
+// catalogNamed returns the catalog that a qualifier before a column means. ok is false if some item of that name is not
+// the catalog.
 func (s *scope) catalogNamed(item string) (name catalog.Name, ok bool) {
 	for ; s != nil; s = s.parent {
 		if s.hasUnknownName {

@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A contract may allow named statements only. A statement is one of them if it consists of the same tokens: the same
-// words, names and constants in the same order. Where the named statement has a parameter, the statement may have a
-// parameter or a constant.
+// A contract may allow named statements only. A statement is a named one if it consists of the same tokens: the same
+// words, names and constants in the same order. Where the named statement has a parameter, the client's statement may
+// have a parameter or a constant.
 
 // template is a named statement of the policy.
 type template struct {
@@ -29,7 +29,7 @@ func readTemplates(texts []string) []template {
 	return out
 }
 
-// tokensBeforeEnd returns the number of tokens without semicolons at the end.
+// tokensBeforeEnd returns the number of tokens, not counting semicolons at the end.
 func tokensBeforeEnd(source *sqltext.Source) int {
 	n := len(source.Tokens)
 	for n > 0 && source.Tokens[n-1].Kind == sqltext.Semicolon {
@@ -54,8 +54,8 @@ func shapeOf(source *sqltext.Source, n int) []string {
 	return out
 }
 
-// templatesOf returns the texts of the named statements that a text with a single statement matches. For PREPARE and
-// DECLARE, the statement inside is compared.
+// templatesOf returns the texts of the named statements that a single statement matches. For PREPARE and DECLARE, the
+// statement inside is compared.
 func (w *walker) templatesOf(stmt *sqltext.Node) []string {
 	if len(w.templates) == 0 {
 		return nil
@@ -87,8 +87,8 @@ func (w *walker) templatesOf(stmt *sqltext.Node) []string {
 	return out
 }
 
-// queryStart returns the index of the token at which the query begins: behind PREPARE name (types) AS, or DECLARE name
-// … CURSOR … FOR.
+// queryStart returns the index of the token at which the query begins. In PREPARE and DECLARE that is the token behind
+// PREPARE name (types) AS, or behind DECLARE name … CURSOR … FOR.
 func (w *walker) queryStart(stmt *sqltext.Node, n int) int {
 	word := ""
 	switch {

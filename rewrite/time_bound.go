@@ -10,14 +10,15 @@ import (
 )
 
 // Many queries select the rows of the last week by `created_at >= CURRENT_DATE - interval '7 days'`. This compares a
-// timestamp with time zone with one without. PostgreSQL takes such operators for leaky, so that they use no index under
-// row security. They convert the one without time zone (timestamp2timestamptz_opt_overflow and its like in timestamp.c
-// and date.c), as a cast does. The only difference: the cast fails for values that the other type cannot hold, and the
-// operator does not. The bounds here are not near those limits.
+// timestamp with time zone with one without. PostgreSQL does not consider such operators leak-proof, so under row
+// security it uses no index for them. The operators convert the value without time zone
+// (timestamp2timestamptz_opt_overflow and similar functions in timestamp.c and date.c), as a cast does. The only
+// difference is that the cast fails for values that the other type cannot hold. The rewriter adds the cast only to
+// values that are far from those limits.
 
-// castTimeBounds casts operands that a condition compares with indexed columns to the types of the columns, if that
-// means the same. It changes conditions only, because an expression of GROUP BY must equal other expressions of the
-// text.
+// castTimeBounds adds casts to operands that a condition compares with indexed columns, if the meaning stays the same.
+// The cast is to the type of the column. Only conditions are changed, because an expression of GROUP BY must equal
+// other expressions of the text.
 func (w *walker) castTimeBounds(condition *sqltext.Node) {
 	if b := condition.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
 		for _, arg := range b.Args {
@@ -44,8 +45,8 @@ func (w *walker) castTimeBounds(condition *sqltext.Node) {
 	}
 }
 
-// castTimeBound casts one bound, whose text begins at a token, and returns the token after the bound; 0: no bound
-// begins there.
+// castTimeBound adds the cast to one bound, whose text begins at the token first. It returns the index of the token
+// after the bound, or 0 if no such bound begins there.
 func (w *walker) castTimeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int, put func(*sqltext.Node)) int {
 	relation, stored := w.storedColumn(column)
 	if stored == nil || !slices.ContainsFunc(relation.BTrees,
@@ -79,14 +80,14 @@ func (w *walker) castTimeBound(column *sqltext.ColumnRef, n *sqltext.Node, first
 	return last + 1
 }
 
-// nearTime is a time that lies far from both ends of the calendar. It is today, or a written day or time, plus or minus
-// days or an interval.
+// nearTime is a time that is far from both ends of PostgreSQL's range. It is the current date, or a day or time written
+// as a constant, plus or minus days or an interval.
 type nearTime struct {
-	base  string // the base of the time: "current_date", "date" or "timestamp"
-	shift string // what is added: "", "days" or "span"
+	base  string // what the time begins with: "current_date", "date" or "timestamp"
+	shift string // what the expression adds or subtracts: "", "days" or "span" (an interval)
 }
 
-// typeName returns the type of the time.
+// typeName returns the type that the expression has.
 func (b nearTime) typeName() string {
 	switch {
 	case b.shift == "span":
@@ -102,7 +103,7 @@ var (
 	timestampPattern = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$`)
 )
 
-// timeBoundOf returns the nearTime that an expression is; ok is false if it is none.
+// timeBoundOf returns the nearTime that an expression is. ok is false for other expressions.
 func (w *walker) timeBoundOf(n *sqltext.Node) (b nearTime, ok bool) {
 	if x := n.GetAExpr(); x != nil {
 		name := lastNamePart(x.Name)
@@ -133,7 +134,7 @@ func (w *walker) timeBoundOf(n *sqltext.Node) (b nearTime, ok bool) {
 	return b, isOfKind && timestampPattern.MatchString(text)
 }
 
-// castConstant returns the text of a constant that is cast to the named type of PostgreSQL.
+// castConstant returns the text of a string literal with a cast to the type of pg_catalog that of names.
 func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	c := n.GetTypeCast()
 	if c.GetArg().GetAConst().GetSval() == nil || !w.isCatalogType(c.TypeName, of) {
@@ -142,15 +143,15 @@ func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	return c.Arg.GetAConst().GetSval().Sval, true
 }
 
-// isCatalogType tells whether a type is PostgreSQL's type of that name, without modifiers.
+// isCatalogType tells whether a type name means the type of pg_catalog with this name, without modifiers.
 func (w *walker) isCatalogType(t *sqltext.TypeName, name string) bool {
 	schema, nameText, ok := qualifiedName(t.GetNames())
 	return ok && nameText == name && len(t.Typmods) == 0 && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType &&
 		(schema == "pg_catalog" || schema == "" && len(w.snap.TypesNamed("", name)) == 1)
 }
 
-// timeBoundTokens finds the last token of a bound that begins at the given token. isParenthesized: parentheses stand
-// around the bound. ok is false if the bound is written in a way that it does not know.
+// timeBoundTokens returns the index of the last token of a bound that begins at the token first. isParenthesized: the
+// bound is in parentheses. ok is false if the text writes the bound in another way than this function knows.
 func (w *walker) timeBoundTokens(b nearTime, first int) (isParenthesized bool, last int, ok bool) {
 	i, depth := first, 0
 	word := func(k int) string {

@@ -8,16 +8,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A column of type timestamp is converted when it is compared with a time with a zone, as in `created >= now() -
-// interval '7 days'`. No index serves the converted column, and row security delays the comparison. No cast of the
-// other side means the same where clocks are turned. So the rewriter adds a condition that an index serves, wide enough
-// for every zone:
+// PostgreSQL converts a column of type timestamp when it compares the column with a time with time zone, as in `created
+// >= now() - interval '7 days'`. It uses no index for the converted column, and row security delays the comparison.
+// Casting the other side would mean something else when daylight saving time begins or ends. So the rewriter adds a
+// condition for which PostgreSQL can use an index, wide enough for every time zone:
 //
-// 	created >= (now() - interval '7 days')::timestamp - '2 days'::interval AND created >= now() - interval '7 days'
+//	created >= (now() - interval '7 days')::timestamp - '2 days'::interval AND created >= now() - interval '7 days'
 //
-// A zone's offsets from UTC differ by less than two days, so the added condition holds wherever the other does.
+// The offsets of a time zone from UTC differ by less than two days. So the added condition is true whenever the other
+// one is.
 
-// timeWindow is a condition that is added in front of another one, which it follows from.
+// timeWindow is a condition that the rewriter adds before another one. It is true whenever the other one is.
 type timeWindow struct {
 	at        int32  // the byte at which the other condition begins
 	sql       string // the text of the added condition
@@ -25,7 +26,7 @@ type timeWindow struct {
 	condition *sqltext.Node // the other condition
 }
 
-// noteTimeWindow notes the added condition for a comparison of an indexed column with a time near today.
+// noteTimeWindow notes the condition to add for a comparison of an indexed column with a time near the current date.
 func (w *walker) noteTimeWindow(condition *sqltext.Node, column *sqltext.ColumnRef, operator string, bounds ...*sqltext.Node) {
 	relation, stored := w.storedColumn(column)
 	if stored == nil || stored.TypeOID != 1114 || !slices.ContainsFunc(relation.BTrees,
@@ -69,7 +70,7 @@ func (w *walker) noteTimeWindow(condition *sqltext.Node, column *sqltext.ColumnR
 		condition: condition})
 }
 
-// addTimeWindows writes the noted conditions into the text.
+// addTimeWindows writes the noted conditions into the text, each before the condition that implies it.
 func (w *walker) addTimeWindows() {
 	for _, window := range w.timeWindows {
 		w.replace(window.at, window.at, window.sql+" AND ", func() {
@@ -79,14 +80,15 @@ func (w *walker) addTimeWindows() {
 	}
 }
 
-// maxShifts bounds how many shifts and functions may be nested in one time.
+// maxShifts bounds how many additions, subtractions and function calls may be nested in one time.
 const maxShifts = 4
 
-// truncateUnits are the units of date_trunc that a time may use.
+// truncateUnits are the units of date_trunc that are allowed in such a time.
 var truncateUnits = []string{"second", "minute", "hour", "day", "week", "month", "quarter", "year"}
 
-// nearZoned writes a time near today again, with PostgreSQL's own functions, and returns its type: "date", "timestamp"
-// or "timestamptz". The expression names no column, cannot fail, and has one value during a statement.
+// nearZoned returns the SQL of a time near the current date, written with PostgreSQL's own functions, and its type:
+// "date", "timestamp" or "timestamptz". The expression names no column, cannot fail, and has one value during a
+// statement.
 func (w *walker) nearZoned(n *sqltext.Node, depth int) (sql, kind string, ok bool) {
 	if depth == 0 {
 		return "", "", false
@@ -117,7 +119,7 @@ func (w *walker) nearZoned(n *sqltext.Node, depth int) (sql, kind string, ok boo
 	return "", "", false
 }
 
-// shiftedTime is nearZoned for a time plus or minus days or an interval.
+// shiftedTime is nearZoned for expressions of the form time + x or time - x, where x is days or an interval.
 func (w *walker) shiftedTime(x *sqltext.A_Expr, depth int) (sql, kind string, ok bool) {
 	operator := lastNamePart(x.Name)
 	if x.Kind != sqltext.AEXPR_OP || len(x.Name) != 1 || operator != "+" && operator != "-" || x.Lexpr == nil {
@@ -141,7 +143,7 @@ func (w *walker) shiftedTime(x *sqltext.A_Expr, depth int) (sql, kind string, ok
 	return sql + catalog.QuoteLiteral(length) + "::pg_catalog.interval", kind, true
 }
 
-// nearCall is nearZoned for a call of now() or a similar function, or of date_trunc.
+// nearCall is nearZoned for calls of now() and similar functions, and of date_trunc.
 func (w *walker) nearCall(f *sqltext.FuncCall, depth int) (sql, kind string, ok bool) {
 	schema, name, ok := qualifiedName(f.Funcname)
 	if !ok || schema != "pg_catalog" && (schema != "" || len(w.snap.FunctionsNamed("", name)) > 0) || f.Over != nil ||
@@ -157,7 +159,7 @@ func (w *walker) nearCall(f *sqltext.FuncCall, depth int) (sql, kind string, ok 
 		if !ok || !constant || !slices.Contains(truncateUnits, unit) {
 			return "", "", false
 		}
-		if kind == "date" { // PostgreSQL prefers the type timestamptz
+		if kind == "date" { // PostgreSQL chooses the function for timestamptz
 			inner, kind = "("+inner+")::pg_catalog.timestamptz", "timestamptz"
 		}
 		return "pg_catalog.date_trunc(" + catalog.QuoteLiteral(unit) + ", " + inner + ")", kind, true

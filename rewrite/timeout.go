@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// CheckTimeout refuses a value of statement_timeout that exceeds maximum, and 0, which means no bound. If maximum is 0,
-// it refuses nothing. [CheckSetting] must have allowed the value before.
+// CheckTimeout refuses a value of statement_timeout that exceeds maximum, and also 0, which means no limit. If maximum
+// is 0, it refuses nothing. [CheckSetting] must have accepted the value before.
 func CheckTimeout(name, value string, maximum time.Duration) *sqlstate.Error {
 	if maximum == 0 || !strings.EqualFold(name, "statement_timeout") {
 		return nil
@@ -25,7 +25,7 @@ func CheckTimeout(name, value string, maximum time.Duration) *sqlstate.Error {
 			"be without bound.")
 }
 
-// parseMilliseconds reads a duration as PostgreSQL does, and rounds it to what PostgreSQL stores.
+// parseMilliseconds reads a duration such as '5s' as PostgreSQL does, and rounds it to whole milliseconds.
 func parseMilliseconds(value string) (float64, bool) {
 	value = strings.ToLower(strings.TrimSpace(value))
 	number := strings.TrimRight(value, "abcdefghijklmnopqrstuvwxyz ")

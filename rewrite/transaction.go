@@ -38,8 +38,8 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 	return verdict.Effect{}
 }
 
-// checkTransactionModes checks ISOLATION LEVEL, READ ONLY and DEFERRABLE, and returns whether the level gives the whole
-// transaction one snapshot.
+// checkTransactionModes checks ISOLATION LEVEL, READ ONLY and DEFERRABLE. It tells whether all statements of the
+// transaction share one snapshot.
 func (w *walker) checkTransactionModes(options []*sqltext.Node) (hold verdict.SnapshotHold) {
 	for _, n := range options {
 		d := n.GetDefElem()
@@ -70,14 +70,14 @@ func (w *walker) checkTransactionModes(options []*sqltext.Node) (hold verdict.Sn
 	return hold
 }
 
-// holdsSnapshot tells whether a level gives all statements of a transaction one snapshot.
+// holdsSnapshot tells whether all statements of a transaction share one snapshot at this isolation level.
 func holdsSnapshot(level string) bool {
 	level = strings.ToLower(level)
 	return level == "repeatable read" || level == "serializable"
 }
 
-// isReadCommitted tells whether a level gives each statement its own snapshot. PostgreSQL treats READ UNCOMMITTED as
-// READ COMMITTED.
+// isReadCommitted tells whether each statement gets its own snapshot at this isolation level. PostgreSQL treats READ
+// UNCOMMITTED as READ COMMITTED.
 func isReadCommitted(level string) bool {
 	level = strings.ToLower(level)
 	return level == "read committed" || level == "read uncommitted"

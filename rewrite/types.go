@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// visitTypeName visits the name of a type, and leaves it as the agent wrote it. Nobody can put another type under that
-// name: the search path is pinned, and agents have neither CREATE nor TEMPORARY.
+// visitTypeName visits the name of a type, and leaves it as the agent wrote it. No agent can make the name mean another
+// type: the search path is pinned, and agents have neither CREATE nor TEMPORARY.
 func (w *walker) visitTypeName(t *sqltext.TypeName) {
 	if t == nil || w.refused != nil {
 		return
@@ -34,7 +34,7 @@ func (w *walker) visitTypeName(t *sqltext.TypeName) {
 		if relation, isRelation := w.snap.ResolveRelation(schema, name); isRelation {
 			table, isListed := w.pol.Table(relation)
 			if isListed && table.Columns == nil {
-				// the name means the row type of a table whose columns agents all see
+				// the name means the row type of a table all of whose columns agents see
 				if r, _ := w.snap.Relation(relation); len(r.WaitingColumns) > 0 && !w.isView {
 					w.refuseAt(waitingRefusal(relation), t.Location)
 					return
@@ -67,15 +67,16 @@ const availableTypes = "Types available to agents are those of PostgreSQL and of
 	"domains and composite types that call " +
 	"no function of others, and the row types of tables in the policy."
 
-// isKnownFunction tells whether PostgreSQL may run a function that the text does not name. It may for a function of a
-// known extension or of the policy, or one that PostgreSQL made with a range type.
+// isKnownFunction tells whether PostgreSQL may run a function that the text does not call by name, as for a cast. That
+// is so for functions of known extensions, functions of the policy, and functions that PostgreSQL created with a range
+// type.
 func (w *walker) isKnownFunction(f *catalog.Function) bool {
 	_, isListed := w.pol.Function(f.Name)
 	return isListed || f.RangeType != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
 }
 
-// rowTypeRefusal returns the reason why the row type of a relation is not available, or nil. Casting a text to it
-// checks the domains of its columns.
+// rowTypeRefusal returns the reason why a statement may not name the row type of a relation, or nil. PostgreSQL runs
+// the checks of the columns' domains when it casts a text to the row type.
 func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	r, found := w.snap.Relation(n)
 	if !found {
@@ -91,7 +92,7 @@ func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	return nil
 }
 
-// checkInputType checks the type to which pg_input_is_valid casts, which the last argument names as a text.
+// checkInputType checks the type that the second argument of pg_input_is_valid or pg_input_error_info names as a text.
 func (w *walker) checkInputType(name string, f *sqltext.FuncCall) {
 	var nameText string
 	constant := false
@@ -108,7 +109,7 @@ func (w *walker) checkInputType(name string, f *sqltext.FuncCall) {
 		w.refuseAt(unavailableFunctionError(name, "Whether a text is the name of something tells what there is."), f.Location)
 		return
 	}
-	// the type is not in the tree of this statement, so its nodes must not be counted
+	// the type is not in the tree of this statement, so another walker counts its nodes
 	check := newWalker(w.Rewriter, w.source)
 	check.visitTypeName(t)
 	if check.refused != nil {
@@ -116,13 +117,13 @@ func (w *walker) checkInputType(name string, f *sqltext.FuncCall) {
 	}
 }
 
-// parseType parses the name of a type, or returns nil.
+// parseType returns the tree of a type name, or nil if the text is none.
 func parseType(text string) *sqltext.TypeName {
 	tree, err := sqltext.Parse("SELECT NULL::" + text)
 	if err != nil || len(tree.Stmts) != 1 {
 		return nil
 	}
-	// The text must be the type of a cast; PostgreSQL accepts no other expression as a type.
+	// The text must also parse as the type in CAST(NULL AS …), so that it contains nothing but a type.
 	targets := tree.Stmts[0].GetStmt().GetSelectStmt().GetTargetList()
 	if len(targets) != 1 || targets[0].GetResTarget().GetName() != "" {
 		return nil
@@ -135,7 +136,7 @@ func parseType(text string) *sqltext.TypeName {
 	return t
 }
 
-// CheckType refuses a type, given by its OID, that agents may not use for a parameter.
+// CheckType refuses a type, given by its OID, that clients may not declare for a parameter.
 func CheckType(snap *catalog.Snapshot, oid uint32) *sqlstate.Error {
 	t := snap.TypeByOID(oid)
 	if t == nil {
@@ -146,7 +147,7 @@ func CheckType(snap *catalog.Snapshot, oid uint32) *sqlstate.Error {
 	return typeRefusal(snap, t)
 }
 
-// typeRefusal returns the reason why a type is not available, or nil.
+// typeRefusal returns the reason why agents may not use a type, or nil.
 func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 	inner := t
 	if element := snap.TypeByOID(t.Element); element != nil {
@@ -187,8 +188,9 @@ func unavailableTypeRefusal(name, hint string) *sqlstate.Error {
 
 const maxTypeDepth = 32
 
-// checksRunUserCode tells whether making a value of a type may run a function that is neither PostgreSQL's nor of a
-// known extension. The check of a domain may, or the order of a range's bounds, at any depth.
+// checksRunUserCode tells whether PostgreSQL may run a function of the owner when it makes a value of a type. The
+// function may be in the check of a domain or in the order of a range's bounds, at any depth. Functions of known
+// extensions do not count.
 func checksRunUserCode(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
 	if depth == 0 {
 		return true

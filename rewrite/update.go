@@ -2,7 +2,7 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// updateStmt visits UPDATE and returns the names of its result columns, or nil if there are none.
+// updateStmt visits UPDATE and returns the names of its RETURNING columns, or nil if there are none.
 func (w *walker) updateStmt(s *sqltext.UpdateStmt) map[string]bool {
 	w.countNode("UpdateStmt")
 	return w.withScope(s.WithClause, func(ownScope *scope) map[string]bool {

@@ -11,16 +11,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A column that a table has got since pgconsent migrate does not exist for agents, although the table has it. A
-// statement that names all its columns, and no waiting one, stays as it is. Other statements read a sub-select of the
-// known columns, or get the known columns in place of their *. The views of pgconsent have no waiting column. See
-// docs/decisions/0088-new-columns-wait.md.
+// If the owner adds a column to a table after pgconsent migrate, the column waits: it does not exist for agents until
+// the next migrate. A statement that names all its columns, and no waiting one, stays as it is. Other statements read a
+// sub-select of the known columns, or the rewriter writes the known columns in place of *. The views of pgconsent
+// contain no waiting column. See docs/decisions/0088-new-columns-wait.md.
 
-// targetStar is a * in a target list.
+// targetStar is a * or x.* in a target list.
 type targetStar struct {
 	targets  *[]*sqltext.Node
 	column   *sqltext.ColumnRef
-	item     *fromItem // the item that the star means; nil: several items, or it is not known which
+	item     *fromItem // the FROM item for which the star stands; nil: several items, or an unknown one
 	repeated bool
 }
 
@@ -37,14 +37,15 @@ func (w *walker) addStar(targets *[]*sqltext.Node, c *sqltext.ColumnRef) {
 	w.stars = append(w.stars, s)
 }
 
-// readsWaitingColumn tells whether a statement may read columns of a table that wait for pgconsent migrate.
+// readsWaitingColumn tells whether a statement may read columns that wait for pgconsent migrate.
 func (w *walker) readsWaitingColumn(ref *reference) bool {
 	return !w.isView && ref.relation != nil && len(ref.relation.WaitingColumns) > 0 && !ref.fragment.isView() &&
 		(ref.allColumns || slices.ContainsFunc(ref.relation.WaitingColumns,
 			func(name string) bool { return w.columnNames[name] }))
 }
 
-// hideWaiting keeps a statement from reading the waiting columns of a table. inner is the text that replaces the table.
+// hideWaiting keeps a statement from reading the waiting columns of a table. inner is the text that stands in the
+// table's place: its name, or a subquery with the predicate.
 func (w *walker) hideWaiting(ref *reference, inner string) {
 	switch {
 	case ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0 && inner == ref.name.SQL():
@@ -60,7 +61,7 @@ func (w *walker) hideWaiting(ref *reference, inner string) {
 	}
 }
 
-// columnReasons are the reasons against a subquery that concern only the columns of a relation.
+// columnReasons are reasons against a subquery with a predicate that do not rule out a sub-select of the known columns.
 var columnReasons = []notInjectedReason{mayInject, inWritingStatement, columnAliases, wholeRowReference,
 	schemaQualifiedColumn, unsignedText}
 
@@ -70,8 +71,8 @@ func waitingRefusal(name catalog.Name) *sqlstate.Error {
 		WithHint("Name the columns in place of *, or in place of the row. Or the owner of the database runs pgconsent migrate.")
 }
 
-// knownColumns returns a sub-select of the known columns. If inner is a sub-select already, it returns inner with these
-// columns.
+// knownColumns returns the text of a sub-select of the known columns. If inner is a sub-select already, the result is
+// inner with these columns in place of its *.
 func (w *walker) knownColumns(ref *reference, inner string) string {
 	columns := make([]string, len(ref.relation.Columns))
 	for i, c := range ref.relation.Columns {
@@ -84,11 +85,11 @@ func (w *walker) knownColumns(ref *reference, inner string) string {
 	return "(SELECT " + list + " FROM " + inner + ")"
 }
 
-// everyColumn is the beginning of the sub-select that returns a table's visible rows.
+// everyColumn begins the text of each sub-select in a table's place.
 const everyColumn = "(SELECT * FROM "
 
-// replaceBySubselect replaces a relation's name with a sub-select. addOffset adds OFFSET 0, through which no index can
-// sort the rows.
+// replaceBySubselect puts a sub-select in the place of a relation's name. With addOffset it ends in OFFSET 0, so that
+// PostgreSQL cannot sort its rows by an index of the table.
 func (w *walker) replaceBySubselect(ref *reference, text string, addOffset bool) {
 	if addOffset {
 		text = strings.TrimSuffix(text, ")") + " OFFSET 0)"
@@ -111,8 +112,8 @@ func (w *walker) replaceBySubselect(ref *reference, text string, addOffset bool)
 	})
 }
 
-// expandStars replaces each * that reads a table with the table's known columns. The result is false if the statement
-// reads the row in another way, or names a waiting column.
+// expandStars replaces each * that includes a table's columns by the table's known columns. The result is false if the
+// statement reads the whole row in another way, or names a waiting column.
 func (w *walker) expandStars(ref *reference) bool {
 	if ref.rowType || ref.copyStmt != nil || ref.repeated || len(ref.relation.Columns) == 0 ||
 		slices.ContainsFunc(ref.relation.WaitingColumns, func(name string) bool { return w.columnNames[name] }) {
@@ -133,7 +134,7 @@ func (w *walker) expandStars(ref *reference) bool {
 
 func (w *walker) expandStar(s targetStar, ref *reference) bool {
 	first := w.source.TokenAt(s.column.Location)
-	last := first + 2*(len(s.column.Fields)-1) // the star is written as name . *
+	last := first + 2*(len(s.column.Fields)-1) // the star is written as * or as name . *
 	if first < 0 || w.source.KindAt(last) != sqltext.Star {
 		return false
 	}

@@ -7,79 +7,85 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// walker visits the statements of one text. It records the first refusal; after one, its other results do not count.
+// walker visits the statements of one text. It records the first refusal; after that, its other results do not count.
 type walker struct {
 	*Rewriter
-	source         *sqltext.Source
-	refused        *sqlstate.Error
-	relationOfView map[catalog.Name]catalog.Name // the relations that views of pgconsent replace in the text
+	source  *sqltext.Source
+	refused *sqlstate.Error
+	// for each view of pgconsent in the rewritten text, the relation that the client named
+	relationOfView map[catalog.Name]catalog.Name
 
 	scope *scope    // the FROM items that the visited expression can name
 	ctes  *cteFrame // the WITH queries that the visited expression can name
 
 	nodeCounts map[string]int // the number of visited nodes of each kind, for checkNodeCounts
 	references []*reference
-	mayFail    bool // the plans are hardened, since the statement may fail: see findFences
-	// the plans are hardened whatever types the client declares, so that catalogs are read behind OFFSET 0
+	mayFail    bool // the plans are, or may have to be, hardened, since the statement may fail: see findFences
+	// the plans are hardened, whatever types the client declares, so the text must read catalogs behind OFFSET 0
 	fencesCatalogs bool
-	// which conditions of a fenced statement on the signed path stand below OFFSET 0; nil: the statement is not fenced
+	// tells which conditions on the signed path stand below OFFSET 0; nil: the text has no such fence
 	belowFence []bool
-	// the tables whose rows a distance may sort, and for which an approximate index may be used
+	// the tables whose rows a distance may sort, so that the text reads them behind OFFSET 0 if an index could return them
+	// sorted
 	fencedTables     map[*sqltext.RangeVar]bool
-	firstReferences  []int                            // the first reference of each statement
+	firstReferences  []int                            // the index of each statement's first reference
 	keyLookups       map[*sqltext.RangeVar]*keyLookup // the mentions of tables whose key the statement fixes
 	edits            []edit
 	stars            []targetStar
-	qualifiedColumns []qualifiedColumn // references schema.table.column, see unqualifyColumns
+	qualifiedColumns []qualifiedColumn // the references of the form schema.table.column, see unqualifyColumns
 	functions        map[string]bool   // the called functions, with their schemas
 	timeWindows      []timeWindow
 	cheapConditions  []cheapConditions
-	keySearches      []keySearch  // searches whose rows are found by key
+	keySearches      []keySearch  // the searches whose rows the text finds by key
 	searchLeakCheck  *leakChecker // the leak check of the conditions of keySearches
-	// the last parts of all column references: the names of the columns that the text may read
-	columnNames        map[string]bool
-	collations         map[string]bool // collations other than the database's own: see checkCollations
+	// the last parts of all column references, which are the names of the columns that the text may read
+	columnNames map[string]bool
+	// the collations of the text's values that are not the database's default: see checkCollations
+	collations         map[string]bool
 	explicitCollations map[string]bool // the collations that COLLATE names
 	runsUserCodeCached *bool           // the cached result of valuesRunUserCode
-	// types of values, and how often the text makes such values; not all types of PostgreSQL count: see checkCasts
+	// the types of values in the text, and how often the text makes such values; some types of PostgreSQL are left out:
+	// see checkCasts
 	valueTypes   map[uint32]int
 	foreignCasts []foreignCast
-	// the marks of columns that the policy fills in; true: every INSERT so far omits the column
+	// the comments for columns that the policy fills in if an INSERT omits them; true: every INSERT so far omits the
+	// column
 	omittedColumns    map[string]bool
 	hasPrefixOperator bool // the text contains ^@ or starts_with
 	needsSignature    bool
-	lacksPredicate    bool                // some table lacks the predicate that the mode asks for
-	starColumnCount   int                 // the number of columns that starColumns has copied
-	plainSelect       *sqltext.SelectStmt // the SELECT that is the visited statement; nil: it is another statement
-	// the user for whom a SELECT of set_config lets the session act; nil: there is no such call
+	lacksPredicate    bool                // some table in the text lacks the predicate that the mode requires
+	starColumnCount   int                 // the number of columns that starColumns has added
+	plainSelect       *sqltext.SelectStmt // the visited statement, if it is a SELECT; nil: it is another statement
+	// the user for whom the session acts after this text, if a SELECT calls set_config for that; else nil
 	userClaimOfSelect        *verdict.Claim
 	representedUserParameter RepresentedUserParameter
-	runsLater                bool // a part of the text runs later, while another text is running, so it cannot be signed
-	aggregations             []aggregation
-	notices                  []verdict.Notice // the notices that this statement may raise for the client
-	singleRowReads           []*reference     // see noteSingleRowRead
-	hasExecute               bool             // the text runs a prepared statement, which may need a signature
-	extended                 bool             // the text comes in a Parse message
-	checkedParams            map[int32]int    // how often each parameter stands at a place where its value is checked
-	// checks of the values of parameters, made when they are bound
+	// a part of the text runs later, when another text is the current query, so that signing this text would not help
+	runsLater      bool
+	aggregations   []aggregation
+	notices        []verdict.Notice // the notices that the client may get for this statement
+	singleRowReads []*reference     // see noteSingleRowRead
+	hasExecute     bool             // the text runs a prepared statement, which may need a signature
+	extended       bool             // the text comes in a Parse message
+	checkedParams  map[int32]int    // how often each parameter stands where the proxy must check its value
+	// the checks of parameter values that the proxy makes when the client binds them
 	valueChecks      []valueCheck
 	statementCount   int  // the number of statements in the text
-	needsPlanStandIn bool // the text is an EXPLAIN of a statement that reads tables
+	needsPlanStandIn bool // the text is an EXPLAIN whose plan is not shown to agents: see explainStandIn
 
-	currentOfEnd int                 // the token after the last CURRENT OF that was visited
-	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
-	// the tree contains the visited node again and the text does not, so that only the tree is edited
+	currentOfEnd int                 // the index of the token after the last CURRENT OF that the walker has visited
+	insertSource *sqltext.SelectStmt // the VALUES of the visited INSERT, in which DEFAULT is allowed
+	// the parser repeats the visited node in the tree, so that edits of it must change only the tree
 	repeated bool
 
 	relationUses []*relationUse // the uses of relations in the whole text
 
-	firstReference    int    // the first reference of the statement that is being visited
+	firstReference    int    // the index of the visited statement's first reference
 	writesRows        bool   // this statement changes rows
-	currentOfCursor   string // the cursor of its CURRENT OF
+	currentOfCursor   string // the cursor in the WHERE CURRENT OF of this statement
 	locksRows         bool   // this statement locks rows
-	namesSystemColumn bool   // a system column other than tableoid is named
+	namesSystemColumn bool   // this statement names a system column other than tableoid
 	nullOnStandby     bool   // the visited expression is the ELSE of a CASE that is NULL on a standby
-	systemColumnAt    int32  // offset of the first system column; -1: none is named
+	systemColumnAt    int32  // the offset of the first system column in the text; -1: the statement names none
 	namesTableOID     bool
 }
 
@@ -96,7 +102,7 @@ func (w *walker) refuse(e *sqlstate.Error) {
 	}
 }
 
-// refuseAt records a refusal with its position, a byte offset in the tree.
+// refuseAt records the first refusal, with its position in the text; location is a byte offset in the tree.
 func (w *walker) refuseAt(e *sqlstate.Error, location int32) {
 	if w.refused == nil {
 		w.refused = e.WithPosition(w.source.Position(location))
@@ -106,7 +112,7 @@ func (w *walker) refuseAt(e *sqlstate.Error, location int32) {
 // countNode counts a visited node, for checkNodeCounts.
 func (w *walker) countNode(kind string) { w.nodeCounts[kind]++ }
 
-// visitStatement visits one statement and returns its effect on the session.
+// visitStatement visits one statement and returns what the statement does to the session.
 func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
 	w.countNode("RawStmt")
 	w.firstReferences = append(w.firstReferences, len(w.references))
@@ -188,7 +194,7 @@ func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
 	return effect
 }
 
-// firstToken returns the position at which a statement begins, without comments.
+// firstToken returns the position of a statement's first token, behind any comments.
 func (w *walker) firstToken(raw *sqltext.RawStmt) int32 {
 	for _, t := range w.source.Tokens {
 		if t.Start >= raw.GetStmtLocation() {
@@ -198,8 +204,8 @@ func (w *walker) firstToken(raw *sqltext.RawStmt) int32 {
 	return -1
 }
 
-// checkSystemColumns checks the system columns that the statement names, once its tables are known. A statement that
-// names tableoid must read the tables themselves, since a subquery has no such column.
+// checkSystemColumns checks the system columns that a statement names, after the walker has found all its tables. A
+// statement that names tableoid must name the tables themselves, since a subquery has no tableoid.
 func (w *walker) checkSystemColumns() {
 	for _, ref := range w.references[w.firstReference:] {
 		if ref.fragment == nil {
@@ -215,8 +221,8 @@ func (w *walker) checkSystemColumns() {
 	}
 }
 
-// checkNodeCounts compares the visited nodes with the nodes that a generic walk finds in the tree. A text with a node
-// that the walker has missed is refused.
+// checkNodeCounts compares the number of visited nodes with the number that a generic walk finds in the tree. If the
+// walker has missed a node, the text is refused.
 func (w *walker) checkNodeCounts(tree *sqltext.ParseResult) *sqlstate.Error {
 	kindCounts, isKnown := sqltext.CountNodeKinds(tree)
 	if isKnown {

@@ -10,17 +10,19 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Only row policies of the database filter a statement that writes. Its target must stay a table, and its text is not
-// signed, since the owner's triggers may run inside it. The other relations that it reads stay tables as well.
+// Only the row policies of the database filter a statement that writes. Its target must stay a table. Its text is not
+// signed, since the owner's triggers would run inside the signed text. The other relations that it reads stay tables,
+// too.
 
-// writeTarget is the target table of a statement that writes.
+// writeTarget is the table (or view) to which a statement writes.
 type writeTarget struct {
 	ref   *reference
 	table *policy.Table
 	item  *fromItem
 }
 
-// visitTarget visits the table that a statement writes, under the name that its expressions use; nil after a refusal.
+// visitTarget visits the table to which a statement writes, under the name that the statement's expressions use. The
+// result is nil after a refusal.
 func (w *walker) visitTarget(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 	tokenIndex := w.source.TokenAt(rv.GetLocation())
 	ref := w.resolveRelation(rv)
@@ -32,7 +34,7 @@ func (w *walker) visitTarget(rv *sqltext.RangeVar, commands ...string) *writeTar
 	switch {
 	case ok && ref.fragment != nil && ref.relation != nil:
 	case isView && view.Write != nil && ref.fragment != nil && ref.relation != nil:
-		// a view has the write rules of the table that it reads
+		// agents may write to a view according to the write rules of the table that it reads
 		table = &policy.Table{Relation: view.Relation, Write: view.Write}
 	case ref.fragment != nil: // the relation is a view that agents may only read
 		w.refuseAt(refusalOf("view(policy)"), ref.start)
@@ -69,7 +71,7 @@ func (w *walker) visitTarget(rv *sqltext.RangeVar, commands ...string) *writeTar
 	return &writeTarget{ref, table, item}
 }
 
-// keepRelationsOfWrites injects no subqueries in a statement that writes or locks rows.
+// keepRelationsOfWrites makes a statement that writes or locks rows name its relations themselves, and no subqueries.
 func (w *walker) keepRelationsOfWrites() {
 	if !w.writesRows && !w.locksRows {
 		return
@@ -91,8 +93,8 @@ func (w *walker) refuseColumn(t *writeTarget, column string, allowed []string, l
 		"column %q of table %q is not for agents to write", column, t.ref.name.Name).WithHint("%s", hint), location)
 }
 
-// checkWritable checks that agents may set a column that the statement sets. If the column does not exist, the server
-// reports that.
+// checkWritable refuses a statement that sets a column which agents may not set. If the column does not exist,
+// PostgreSQL reports that.
 func (w *walker) checkWritable(t *writeTarget, column string, allowed []string, location int32) {
 	w.columnNames[column] = true
 	if t.ref.relation.Column(column) != nil && !slices.Contains(allowed, column) {
@@ -100,7 +102,8 @@ func (w *walker) checkWritable(t *writeTarget, column string, allowed []string, 
 	}
 }
 
-// visitAssignedParts visits the subscripts and fields of a column that is set in part: column[1], column.field.
+// visitAssignedParts visits the subscripts and fields of a column that a statement sets only in part: column[1],
+// column.field.
 func (w *walker) visitAssignedParts(indirection []*sqltext.Node) {
 	for _, n := range indirection {
 		switch part := n.GetNode().(type) {
@@ -115,7 +118,7 @@ func (w *walker) visitAssignedParts(indirection []*sqltext.Node) {
 	}
 }
 
-// visitAssignedValue visits the value that a column gets, which may be DEFAULT.
+// visitAssignedValue visits the value to which a statement sets a column. The value may be DEFAULT.
 func (w *walker) visitAssignedValue(n *sqltext.Node) {
 	if n.GetSetToDefault() != nil {
 		w.countNode("SetToDefault")
@@ -124,7 +127,7 @@ func (w *walker) visitAssignedValue(n *sqltext.Node) {
 	w.visitExpr(n)
 }
 
-// visitSetList visits SET a = x, (b, c) = (SELECT …).
+// visitSetList visits the list of a SET clause: a = x, (b, c) = (SELECT …).
 func (w *walker) visitSetList(t *writeTarget, targets []*sqltext.Node) {
 	for _, n := range targets {
 		target := n.GetResTarget()
@@ -143,8 +146,8 @@ func (w *walker) visitSetList(t *writeTarget, targets []*sqltext.Node) {
 	}
 }
 
-// visitMultiAssign visits the source of several columns. The tree contains it once for each column, the text only once.
-// For the later copies only the tree is edited.
+// visitMultiAssign visits the sub-select or row that sets several columns at once. The tree contains it once for each
+// column, the text only once. For the copies after the first, only the tree is edited.
 func (w *walker) visitMultiAssign(m *sqltext.MultiAssignRef) {
 	w.countNode("MultiAssignRef")
 	outer := w.repeated
@@ -160,7 +163,7 @@ func (w *walker) visitMultiAssign(m *sqltext.MultiAssignRef) {
 	w.visitExpr(m.Source)
 }
 
-// visitReturning visits RETURNING, which returns the written rows.
+// visitReturning visits a RETURNING list and returns the names of its columns.
 func (w *walker) visitReturning(targets *[]*sqltext.Node) map[string]bool {
 	if len(*targets) == 0 {
 		return map[string]bool{}
@@ -168,14 +171,15 @@ func (w *walker) visitReturning(targets *[]*sqltext.Node) map[string]bool {
 	return w.visitTargetList(targets)
 }
 
-// hasSeveralWrites tells whether a statement makes or changes rows in several of its parts. No part sees the rows of
-// another. So a rule about both cannot be checked for a row that refers to one which the same statement writes.
+// hasSeveralWrites tells whether a statement inserts or changes rows in several of its parts. No part sees the rows
+// that another part writes. So if a row refers to a row of another part, PostgreSQL cannot check a rule about both.
 func hasSeveralWrites(raw *sqltext.RawStmt) bool {
 	kindCounts, _ := sqltext.CountNodeKinds(raw)
 	return kindCounts["InsertStmt"]+kindCounts["UpdateStmt"]+kindCounts["MergeStmt"] > 1
 }
 
-// visitQuery visits a statement that returns rows, as in WITH, and returns the names of its columns, or nil.
+// visitQuery visits a statement that may stand in WITH, and returns the names of its columns, or nil if they are not
+// known.
 func (w *walker) visitQuery(n *sqltext.Node, parent *scope) map[string]bool {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
@@ -192,7 +196,7 @@ func (w *walker) visitQuery(n *sqltext.Node, parent *scope) map[string]bool {
 	}
 }
 
-// withScope runs f with a new scope, in which the given WITH queries are declared.
+// withScope calls f with a new scope, in which expressions can name the given WITH queries.
 func (w *walker) withScope(clause *sqltext.WithClause, f func(ownScope *scope) map[string]bool) map[string]bool {
 	if w.refused != nil {
 		return nil
@@ -208,8 +212,8 @@ func (w *walker) withScope(clause *sqltext.WithClause, f func(ownScope *scope) m
 	return f(ownScope)
 }
 
-// visitWhere visits the condition of UPDATE or DELETE, which may be CURRENT OF. Row security still filters the row of
-// the cursor.
+// visitWhere visits the condition of UPDATE or DELETE, which may be CURRENT OF. Even then, row security filters the row
+// of the cursor.
 func (w *walker) visitWhere(n *sqltext.Node) {
 	c := n.GetCurrentOfExpr()
 	if c == nil {
@@ -219,8 +223,8 @@ func (w *walker) visitWhere(n *sqltext.Node) {
 		return
 	}
 	w.countNode("CurrentOfExpr")
-	// The tree does not say where in the text CURRENT OF stands. The walk meets the CURRENT OF clauses in the order of the
-	// text, and the proof compares the result with the tree.
+	// The tree does not say where in the text CURRENT OF stands. The walker visits the CURRENT OF clauses in the order of
+	// the text, and ProveSameTree compares the result with the tree.
 	for i := w.currentOfEnd; i+2 < len(w.source.Tokens); i++ {
 		t := w.source.Tokens
 		if !strings.EqualFold(w.source.TokenText(t[i]), "current") || !strings.EqualFold(w.source.TokenText(t[i+1]), "of") {
