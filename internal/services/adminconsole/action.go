@@ -108,8 +108,8 @@ func (c *Console) runAction(operator string, a action, argument string) (notice 
 	return notice, false, err
 }
 
-// operatorError converts an error to the error that an operator gets. It leaves out no text: an operator may read what
-// is wrong in a file of pgconsent.
+// operatorError converts an error to the error that an operator gets. Operators, unlike agents, get the text of every
+// error, since it may say what is wrong in their files.
 func operatorError(err error) *sqlstate.Error {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && err.Error() == e.Error() {

@@ -78,9 +78,9 @@ type Service interface {
 // Config has the settings of a console. Service is required.
 type Config struct {
 	Service    Service
-	Version    string                     // writes the audit record before the answer; nil: only the log
+	Version    string                     // the answer to SHOW VERSION
 	IsOperator func(operator string) bool // reports whether a user may still use the console; nil: every user may
-	Record     func(audit.Call) error     // writes the audit record of a command before the command is answered; nil: the command is only logged
+	Record     func(audit.Call) error     // writes the audit record before the answer; nil: only the log
 	Log        *slog.Logger               // nil: slog.Default()
 }
 
