@@ -23,7 +23,7 @@ type peoplePage struct {
 	Streams        []streamChoice
 	List           []personRow
 	Next           string // handle of the last person on this page, with which the next page begins; "": there is no next page
-	NotFirstPage   bool   // this is not the first page
+	NotFirstPage   bool   // handle of the last person; "": there is no next page
 	RegistryUnused bool   // no rule of the policy reads the consent registry
 	Now            time.Time
 }
