@@ -15,7 +15,7 @@ type ActsFor struct {
 	Actor  string            `yaml:"actor"` // the agent's name at the identity provider
 }
 
-// Values of the key acts_for.by.
+// Values of the key acts_for.by: a verified token names the user, or a setting whose value is trusted.
 const (
 	ByJWT     = "jwt"
 	ByTrusted = "trusted"

@@ -22,8 +22,8 @@ func (s *Service) Connect(ctx context.Context, caller identity.Caller) (*pgx.Con
 	return s.connect(ctx, caller, false, nil)
 }
 
-// connectForLists is [Service.Connect] for a session that lists tables. Columns that agents can use only as keys are
-// hidden in it, and notices are passed to notice.
+// connectForLists is [Service.Connect] for a session in which columns that the policy shows by key only are hidden
+// altogether. Notices from the connection are passed to notice.
 func (s *Service) connectForLists(ctx context.Context, caller identity.Caller,
 	notice func(*pgconn.Notice)) (*pgx.Conn, error) {
 	return s.connect(ctx, caller, true, notice)

@@ -154,7 +154,7 @@ func (v *databaseVerifier) runProbes(ctx context.Context, conn *pgx.Conn, db *co
 	if p.unfinishedVersions != versions {
 		p.passedParts, p.timeFactor = map[string]bool{}, 1
 	}
-	target.PassedProbes = p.passedParts // Parts that have passed are not repeated, so that the probes make progress on a busy server.
+	target.PassedProbes = p.passedParts // what has passed is not repeated
 	target.ProbeTime = time.Duration(p.timeFactor) * probeStatement
 	p.timeFactor = min(2*p.timeFactor, maxProbeFactor)
 	found, err := v.probeAsAgent(ctx, conn, db, target)
