@@ -208,7 +208,7 @@ func firstBrokenAnswer(t transcript) int {
 // firstAllowedDifference returns the index of the first answer from which on a transcript may differ from PostgreSQL's,
 // and -1 if there is none. It is the answer after which the owner withdrew the consent, or one of these errors:
 //   - 40001, because the rows that the session sees are outdated: a deleted row may have changed who sees a row;
-//   - a message that does not belong to a COPY came during the COPY, one of whose rows PostgreSQL might have refused before;
+//   - a message that is not for a COPY came during the COPY, one of whose rows PostgreSQL might have refused before;
 //   - 23505 in a COPY: COPY into a view checks each row, and COPY into a table checks several rows together;
 //   - 40001, because the proxy does not know the age of the rows in a portal that had been run to its end before;
 //   - a Query follows an Execute without a Sync, where PostgreSQL 18 runs all the messages in one transaction block;
