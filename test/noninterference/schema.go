@@ -82,7 +82,7 @@ func (t *table) addRuleColumn(name, kind string) string {
 
 // rule is a rule as a policy states it.
 type rule struct {
-	kind             string // name of a block of the policy, such as own or visible, or all, any, not, sql, open; rows: a list
+	kind             string // block of the policy, such as own; or all, any, not, sql, open, rows (a list)
 	conditionIndex   int    // for the kind sql: index in sqlRules
 	column           string
 	attributes       []string

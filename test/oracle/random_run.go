@@ -392,7 +392,8 @@ var otherPlanSettings = []string{"enable_hashagg = off", "enable_sort = off", "e
 	"enable_indexscan = off; SET enable_bitmapscan = off", "from_collapse_limit = 1; SET join_collapse_limit = 1",
 	"enable_material = off; SET enable_memoize = off"}
 
-// isOrderUndefined reports whether several answers are correct: the proxy gives another answer when asked again, or the filtered copy gives another answer with another plan.
+// isOrderUndefined reports whether several answers are correct: the proxy gives another answer when asked again, or the
+// filtered copy gives another answer with another plan.
 func (r *randomRun) isOrderUndefined(k randomCase, got instance.Answer) bool {
 	if again := r.sendToProxy(k); k.comparableText(again) != k.comparableText(got) {
 		return true // the proxy gives another answer this time

@@ -2,7 +2,7 @@
 //
 //	make test          go test -short        run before every commit; takes minutes
 //	make test-all      go test               every test once; run before a change of enforcement is merged
-//	make test-nightly  PGCONSENT_NIGHTLY=1   long random tests, and all cases of lists of which the other runs take a part
+//	make test-nightly  PGCONSENT_NIGHTLY=1   long random tests, and all cases of lists of which other runs take a part
 //
 // What a run tests depends only on the commit and on these variables, not on the time or on the speed of the machine:
 //

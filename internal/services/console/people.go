@@ -22,8 +22,8 @@ type peoplePage struct {
 	Stream         string
 	Streams        []streamChoice
 	List           []personRow
-	Next           string // handle of the last person on this page, with which the next page begins; "": there is no next page
-	NotFirstPage   bool   // handle of the last person; "": there is no next page
+	Next           string // handle of the last person; "": there is no next page
+	NotFirstPage   bool   // this is not the first page
 	RegistryUnused bool   // no rule of the policy reads the consent registry
 	Now            time.Time
 }
