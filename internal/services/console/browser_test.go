@@ -125,7 +125,7 @@ func TestInABrowser(t *testing.T) {
 			if err := json.Unmarshal(e.Params, &p); err != nil {
 				t.Fatal(err)
 			}
-			if (p.Entry.Level == "error" || p.Entry.Level == "warning") && !strings.Contains(p.Entry.Text, "status of 40") { // but not of refused pages
+			if (p.Entry.Level == "error" || p.Entry.Level == "warning") && !strings.Contains(p.Entry.Text, "status of 40") { // refused pages
 				t.Errorf("the browser complains: %s", e.Params)
 			}
 		case "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Page.javascriptDialogOpening":

@@ -106,8 +106,8 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// If a token's name is later given to another agent or subject, that one is a different caller: stored answers to the former
-// are not returned.
+// If a token's name is later given to another agent or subject, that one is a different caller: stored answers to the
+// former are not returned.
 func TestReusedTokenNames(t *testing.T) {
 	chat := identity.Caller{Name: "app", Role: identity.Agent, Agent: "chat", Database: "d"}
 	for _, otherCaller := range []identity.Caller{
