@@ -311,8 +311,8 @@ func (s *Service) startBackground(ctx context.Context, wait *sync.WaitGroup) {
 	})
 }
 
-// shutdown ends the sessions and then stops everything else. Until the sessions have ended, /readyz returns an error
-// and /metrics goes on.
+// shutdown ends the sessions and then stops everything else. Until the sessions have ended, /readyz returns an error,
+// and /metrics is still served.
 func (s *Service) shutdown(ctx context.Context, web *http.Server) error {
 	drained, cancel := context.WithTimeout(ctx, s.drainTime)
 	defer cancel()

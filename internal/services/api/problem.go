@@ -127,7 +127,7 @@ func newProblem(status int, e *sqlstate.Error) *Problem {
 		Detail: e.Message, Hint: e.Hint}
 }
 
-// The library makes its own errors with this function: those of a request that does not match the document.
+// Package huma calls huma.NewError for its own errors: those of requests that do not match /openapi.json.
 func init() {
 	huma.DefaultArrayNullable = false
 	huma.ValidateStrictCasing = true
