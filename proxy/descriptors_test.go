@@ -112,8 +112,8 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-// TestNoDescriptorsWhileOthersWait: a session that gets no connection for want of a descriptor leaves its turn to the
-// next that waits.
+// TestNoDescriptorsWhileOthersWait: if the proxy cannot connect to the server for a session, because no descriptor is
+// left, the next waiting session gets its chance.
 func TestNoDescriptorsWhileOthersWait(t *testing.T) {
 	noConnections := refuseConnections(t)
 	f := startFaultyProxy(t, true)

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// binaryFolder is the folder for test binaries, relative to the root of the repository. The binaries are kept there and
+// binaryFolder is the folder for test binaries, relative to the root of the repository. The binaries stay there and
 // are linked again only if they are outdated: linking takes a fifth of the CPU time of a run.
 const binaryFolder = "bin/test"
 

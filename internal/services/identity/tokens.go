@@ -28,8 +28,8 @@ type Tokens struct {
 	tokensByHash map[string]Token
 }
 
-// recheckPeriod is how long the file is not read again if its attributes are unchanged: two changes within the
-// resolution of its times look alike.
+// recheckPeriod is the time after which the file is read again even if its size and times have not changed. Two quick
+// changes may leave both the same.
 const recheckPeriod = time.Second
 
 // OpenTokens reads the tokens file. At each call, c returns the configuration, which has the agents and databases.
