@@ -16,7 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestBadStart: a client that sends garbage before login gets a clear error, and the port goes on serving others.
+// TestBadStart: a client that sends garbage before its login gets a clear error, and the proxy goes on serving other
+// clients.
 func TestBadStart(t *testing.T) {
 	p := startProxy(t)
 	packet := func(code uint32, body string) []byte {
@@ -76,7 +77,7 @@ func TestBadStart(t *testing.T) {
 	}
 }
 
-// TestBrokenMessages: a message whose body does not fit its type fails with the error that PostgreSQL gives.
+// TestBrokenMessages: a message whose body does not fit its type gets the same error as from PostgreSQL.
 func TestBrokenMessages(t *testing.T) {
 	p := startProxy(t)
 	newRawMessage := func(typ byte, body string) pgx3.FrontendMessage { return rawMessage{typ, body} }
@@ -203,7 +204,7 @@ func TestMemoryFollowsBytes(t *testing.T) {
 	}
 }
 
-// TestBigBind: a parameter may be large.
+// TestBigBind: the value of a parameter may be large.
 func TestBigBind(t *testing.T) {
 	p := startProxy(t)
 	text := strings.Repeat("ä", 20<<20)
@@ -282,7 +283,7 @@ func TestMessagesThatAreTooLong(t *testing.T) {
 	}
 }
 
-// The configuration may allow longer statements, for clients that write embeddings into them.
+// The configuration may allow longer statements, for clients that write embeddings into their statements.
 func TestLongerStatementsAreAllowed(t *testing.T) {
 	client := startProxy(t, func(_ *testProxy, c *Config) { c.MaxText = 4 << 20 }).connectRaw(t)
 	for length, want := range map[int]string{3 << 20: "T", 5 << 20: "E ERROR 54000 message of "} {

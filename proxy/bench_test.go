@@ -139,14 +139,14 @@ func BenchmarkQuery(b *testing.B) {
 		slices.Concat(oneColumn, oneRow, []pgx3.BackendMessage{&pgx3.ReadyForQuery{TxStatus: 'I'}}))
 }
 
-// Measures a driver that describes the statement.
+// BenchmarkExtendedUnnamed measures the messages of a driver that describes the statement.
 func BenchmarkExtendedUnnamed(b *testing.B) {
 	benchmarkStatement(b, []pgx3.FrontendMessage{pa("", "SELECT 1"), de('S', ""), bi("", ""), ex("", 0), sy},
 		slices.Concat([]pgx3.BackendMessage{&pgx3.ParseComplete{}, &pgx3.ParameterDescription{}}, oneColumn,
 			[]pgx3.BackendMessage{&pgx3.BindComplete{}}, oneRow, []pgx3.BackendMessage{&pgx3.ReadyForQuery{TxStatus: 'I'}}))
 }
 
-// Measures a driver that describes the portal and closes it.
+// BenchmarkExtendedNamed measures the messages of a driver that describes the portal and closes it.
 func BenchmarkExtendedNamed(b *testing.B) {
 	benchmarkStatement(b, []pgx3.FrontendMessage{pa("s", "SELECT 1"), bi("p", "s"), de('P', "p"), ex("p", 0), cl('P', "p"), sy},
 		slices.Concat([]pgx3.BackendMessage{&pgx3.ParseComplete{}, &pgx3.BindComplete{}}, oneColumn, oneRow,

@@ -67,8 +67,8 @@ func (p *testProxy) connectWithCertificate(t testing.TB, certificate *tls.Certif
 	return conn, err
 }
 
-// An agent that logs in by certificate cannot log in by anything else. The error is the same as for a wrong password,
-// and for a user who does not exist.
+// An agent that logs in by certificate cannot log in by a password. The error is the same as for a wrong password, and
+// as for a user who does not exist.
 func TestCertificates(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := startProxy(t, withCertificate(t, ca))

@@ -54,7 +54,8 @@ func (p *splittingConn) Read(b []byte) (int, error) {
 	return p.Conn.Read(b[:min(len(b), p.size(p.random))])
 }
 
-// TestWaitingMessagesAreCounted: bytes of messages that wait for a Sync count against the memory for large messages.
+// TestWaitingMessagesAreCounted: the bytes of messages that wait for a Sync count against the limit of memory for large
+// messages.
 func TestWaitingMessagesAreCounted(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)

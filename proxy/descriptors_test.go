@@ -38,7 +38,8 @@ func countDescriptors(t *testing.T) int {
 	return len(descriptors)
 }
 
-// starvingListener is a listener whose Accept fails, as without file descriptors, while none are left.
+// starvingListener is a listener whose Accept fails while hasNoDescriptors is set, as if the process had no file
+// descriptors left.
 type starvingListener struct {
 	net.Listener
 	hasNoDescriptors *atomic.Bool
@@ -57,7 +58,8 @@ func noDescriptorError(description string) error {
 	return &net.OpError{Op: description, Net: "tcp", Err: os.NewSyscallError(description, syscall.EMFILE)}
 }
 
-// refuseConnections makes connections to the server fail, as without file descriptors, while the result is true.
+// refuseConnections makes new connections to the server fail while the returned flag is set, as if the process had no
+// file descriptors left.
 func refuseConnections(t *testing.T) *atomic.Bool {
 	t.Helper()
 	var hasNoDescriptors atomic.Bool
@@ -95,7 +97,7 @@ func TestNoDescriptors(t *testing.T) {
 				}
 			}
 			for range 3 {
-				f.breakIdle(t) // The witness needs a new one as well, and gets it.
+				f.breakIdle(t) // so that the witness needs a new connection, too, and gets it
 				noConnections.Store(true)
 				if e := connectError(t, f.agentDSN()); e.Code != "08006" || e.Hint == "" {
 					t.Errorf("a client was told %+v", e)
@@ -110,8 +112,8 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-// TestNoDescriptorsWhileOthersWait: a session that gets no connection for want of a descriptor leaves its turn to the
-// next that waits.
+// TestNoDescriptorsWhileOthersWait: if the proxy cannot connect to the server for a session, because no descriptor is
+// left, the next waiting session gets its chance.
 func TestNoDescriptorsWhileOthersWait(t *testing.T) {
 	noConnections := refuseConnections(t)
 	f := startFaultyProxy(t, true)

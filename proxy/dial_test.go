@@ -60,8 +60,8 @@ func TestDial(t *testing.T) {
 	eventually(t, "the session is closed", func() bool { j := p.lastDecider(); j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
 }
 
-// The decider is told everything that is known of a session, since it cannot apply a rule to a fact that it is not
-// told.
+// The decider is told everything that the proxy knows of a session, since no rule can use a fact that the decider does
+// not know.
 func TestEnforcementIsToldEverything(t *testing.T) {
 	p := startProxy(t)
 	id := Identity{
@@ -92,8 +92,8 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 	}
 }
 
-// A connection within the process is one of the agent that is named. Another user, database or kind of route is
-// refused.
+// A connection within the process belongs to the named agent. It is refused for another user, another database, or a
+// route that is not an agent's.
 func TestDialRefuses(t *testing.T) {
 	p := startProxy(t)
 	openedSessions := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.deciders) }
@@ -124,7 +124,7 @@ func TestDialRefuses(t *testing.T) {
 	}
 }
 
-// Login limits, revocation and draining apply to such a connection as they do to a client's.
+// Login limits, revocation and draining apply to connections within the process as to those of clients.
 func TestDialEnds(t *testing.T) {
 	p := startProxy(t, func(_ *testProxy, c *Config) { c.MaxLogins = 1 })
 	id := Identity{Agent: agentName, Database: p.db.Name}
@@ -173,7 +173,7 @@ func TestDialEnds(t *testing.T) {
 	}
 }
 
-// A cancel request over such a connection cancels the statement.
+// A cancel request over a connection within the process cancels the statement.
 func TestDialCancel(t *testing.T) {
 	p := startProxy(t)
 	conn, err := p.dialInside(t.Context(), Identity{Agent: agentName, Database: p.db.Name}, agentName, p.db.Name)

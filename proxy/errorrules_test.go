@@ -65,7 +65,7 @@ func ruleTable() string {
 	return b.String()
 }
 
-// The page has the same table of error rules as the code.
+// docs/reference/errors.md has the same table of error rules as the code.
 func TestErrorsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(errorsPage)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestErrorsAreDocumented(t *testing.T) {
 	}
 }
 
-// The table is well formed: every rule can match, has a reason, and lets no detail pass without its message.
+// The table of error rules is consistent: every rule can match, has a reason, and relays no detail without the message.
 func TestErrorRulesAreWellFormed(t *testing.T) {
 	code := regexp.MustCompile(`^([0-9A-Z]{2}|[0-9A-Z]{5})$`)
 	lastRuleByCode := map[string]int{}

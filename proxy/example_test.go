@@ -24,7 +24,8 @@ func (d oneTextDecider) Decide(_ context.Context, text string, _ verdict.Protoco
 	return v
 }
 
-// These facts never change here: what was allowed stays allowed, and no snapshot becomes too old.
+// Deciders may depend on facts that change. Here they do not: what was allowed stays allowed, and no snapshot becomes
+// too old.
 
 func (oneTextDecider) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict { return v }
 func (oneTextDecider) DeclareParameters(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
@@ -62,7 +63,7 @@ func (fakeTicket) ResultBound() verdict.ResultBound { return verdict.ResultBound
 func (fakeTicket) RowsReturned(int64)               {}
 func (fakeTicket) RecordOutcome(verdict.Outcome)    {}
 
-// router makes every client an agent with such a decider. A real router checks credentials, and names an upstream.
+// router makes every client an agent with a oneTextDecider. A real router checks credentials, and names an upstream.
 type router struct{}
 
 func (router) Route(user, database string) proxy.Route {

@@ -258,7 +258,7 @@ func isEnd(answers []string) bool {
 	return false
 }
 
-// playWithFault causes a fault in a session, and checks what it and other sessions are told.
+// playWithFault causes a fault in a session, and checks the answers that this session and others get.
 func (f *faultyProxy) playWithFault(t *testing.T, description string, arm func(), atOnce bool) {
 	t.Helper()
 	f.cases++
@@ -401,7 +401,7 @@ func TestSlowNetworks(t *testing.T) {
 	}
 }
 
-// TestSilentNetworks: bytes that are sent no longer arrive, and only some time later an end gets an error. Then nothing
+// TestSilentNetworks: bytes that were sent no longer arrive, and only later one end gets an error. After that, nothing
 // of the session is left.
 func TestSilentNetworks(t *testing.T) {
 	tier.All(t)

@@ -23,9 +23,9 @@ func TestScriptsWithHardenedPlans(t *testing.T) {
 	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, wideBound(false) })), comparableLines)
 }
 
-// TestRandomScriptsWithHardenedPlans is the same for random conversations. Only DECLARE CURSOR differs after messages
-// whose answers the server has not sent yet. Then it is unknown whether a transaction is open, and the settings of a
-// hardened plan open one.
+// TestRandomScriptsWithHardenedPlans is the same for random conversations. Only DECLARE CURSOR may get another answer
+// if earlier messages have not been answered: the proxy does not know then whether a transaction is open, and the
+// settings of a hardened plan open one.
 func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
 	for i, p := range []*testProxy{startProxy(t, withDecider(hardened)), startProxy(t,
@@ -50,7 +50,7 @@ func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	}
 }
 
-// TestCopyScriptsWithHardenedPlans: COPY FROM STDIN works after the settings of a hardened plan.
+// TestCopyScriptsWithHardenedPlans: COPY FROM STDIN works after the proxy has set the settings of a hardened plan.
 func TestCopyScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
 	p := startProxy(t, withDecider(hardened))
@@ -133,8 +133,8 @@ func TestHardeningHolds(t *testing.T) {
 	}
 }
 
-// TestErrorsOfHardening: if the settings cannot be made, the client gets that error in place of the statement's answer,
-// and the session goes on.
+// TestErrorsOfHardening: if the settings of a hardened plan cannot be set, the client gets this error in place of the
+// statement's answer, and the session goes on.
 func TestErrorsOfHardening(t *testing.T) {
 	p := startProxy(t, withDecider(hardened))
 	for name, script := range map[string][]round{
@@ -163,8 +163,8 @@ func TestErrorsOfHardening(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForHardening: the server does not send the answer to the settings before a Bind until a Sync.
-// Messages that depend on the transaction's state do not wait for it, and the client notices nothing.
+// TestNothingWaitsForHardening: before a Bind, the proxy sets settings, and the server does not answer before a Sync.
+// Messages that depend on the state of the transaction do not wait for this answer, and the client notices nothing.
 func TestNothingWaitsForHardening(t *testing.T) {
 	p := startProxy(t, withDecider(hardened))
 	boundMessages := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}

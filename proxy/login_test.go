@@ -96,8 +96,8 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// TestRoutesThatServeNobody: nobody can log in by some routes, even with the right password. They are a route of an
-// unknown kind, an agent's route without a credential, and a route that refuses.
+// TestRoutesThatServeNobody: nobody can log in by a route of an unknown kind, by an agent's route without a credential,
+// or by a route that refuses, even with the right password.
 func TestRoutesThatServeNobody(t *testing.T) {
 	credentials := agentCredentials()
 	for name, edit := range map[string]func(*Route){
@@ -595,8 +595,8 @@ func (s slowConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// If writing to the server takes long, pgx reads in a second goroutine during the login. It must not consume bytes that
-// belong to the session.
+// If writing to the server takes long, pgx reads in a second goroutine during the login. This goroutine must not
+// consume bytes that belong to the session.
 func TestSlowWritesWhileLoggingIn(t *testing.T) {
 	originalDial := dialServer
 	t.Cleanup(func() { dialServer = originalDial })

@@ -50,8 +50,8 @@ func playRounds(t *testing.T, p *testProxy, rounds ...round) string {
 	return strings.Join(out, " | ")
 }
 
-// EXECUTE and FETCH may run a query that was prepared by the protocol. They may run nothing else, and no statement
-// whose values the proxy checks at Bind.
+// EXECUTE and FETCH may run a query that was prepared by messages of the extended protocol. They may run nothing else,
+// and no statement whose values the proxy checks at Bind.
 func TestQueriesThatSQLRunsByName(t *testing.T) {
 	p := startCommentProxy(t)
 	playPrepared := func(text string, followingMessages ...pgx3.FrontendMessage) string {
@@ -82,7 +82,7 @@ func TestQueriesThatSQLRunsByName(t *testing.T) {
 	}
 }
 
-// A transaction may read foreign tables in one statement only, whichever messages run it.
+// Only one statement of a transaction may read foreign tables, whichever messages run it.
 func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 	p := startCommentProxy(t)
 	const refusedError = "0A000 a transaction reads foreign tables in one statement only @0"
@@ -120,8 +120,8 @@ func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 	}
 }
 
-// Rows may expire at a time, which must be compared with the start of each statement, not of the whole message. The
-// proxy sends such statements separately. Where it cannot, they are refused.
+// If rows expire at a time, the time must be compared with the start of each statement, not of the whole message. The
+// proxy sends such statements separately, and refuses them if it cannot.
 func TestStatementsAreSentSeparately(t *testing.T) {
 	p := startCommentProxy(t)
 	const text = "SELECT set_config('x.y', statement_timestamp()::text, false) IS NULL; SELECT pg_sleep(0.02) IS " +

@@ -12,8 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// An agent may send a token as its password where the connection is encrypted or local. The session gets the attributes
-// of the token.
+// An agent may send a token as its password over TLS or a unix socket. The session gets the attributes in the token.
 func TestTokenAsPassword(t *testing.T) {
 	expiry := time.Now().Add(time.Hour)
 	p := startProxy(t, func(p *testProxy, _ *Config) {
@@ -52,7 +51,7 @@ func TestTokenAsPassword(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Over TCP without TLS, loopback included, no token is requested.
+	// Over TCP without TLS, the proxy asks for no token, even on loopback.
 	if _, err := pgx.Connect(t.Context(), p.agentDSN()+" sslmode=disable"); !errors.As(err, &pgErr) || pgErr.Code != "28000" {
 		t.Errorf("in the open: %v", err)
 	}

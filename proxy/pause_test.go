@@ -193,7 +193,8 @@ func TestPausedSessionsEnd(t *testing.T) {
 	}
 }
 
-// An operator is served by the route's handler, but only after the right password. Sessions of all kinds are listed.
+// After the right password, an operator is served by the handler of the route. The list of sessions has sessions of all
+// kinds.
 func TestOperator(t *testing.T) {
 	var servedOperator OperatorInfo
 	p := startProxy(t, func(p *testProxy, _ *Config) {

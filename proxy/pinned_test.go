@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The proxy reads pinned settings from the server once, however a client spells the names of its own settings.
+// The proxy reads each pinned setting from the server once, in whatever spelling a client sends its own settings.
 func TestPinnedSettingsAreAskedForAlone(t *testing.T) {
 	pinnedSettings := map[string]string{"search_path": "pinned", "row_security": "pinned", "DateStyle": "pinned"}
 	for _, spelling := range []func(string) string{

@@ -75,8 +75,8 @@ func withoutFailedTransactions(transcript []string) (out []string) {
 	return out
 }
 
-// runInTurn plays texts like "a: SELECT 1" one after the other, each on the session of that name. The sessions share a
-// pool of one connection. It returns the answers.
+// runInTurn plays texts such as "a: SELECT 1" one after the other, each in the session with that name, and returns the
+// answers. All sessions share one connection.
 func runInTurn(t *testing.T, p *testProxy, texts ...string) (out []string) {
 	t.Helper()
 	peers := map[string]*peer{}
@@ -94,8 +94,8 @@ func runInTurn(t *testing.T, p *testProxy, texts ...string) (out []string) {
 	return out
 }
 
-// TestNothingOfAnotherSession: the state on the server ends with a session, and the next session on that connection
-// finds nothing of it.
+// TestNothingOfAnotherSession: the state that a session has on the server ends with the session. The next session on
+// the connection finds nothing of it.
 func TestNothingOfAnotherSession(t *testing.T) {
 	for name, c := range map[string]struct{ texts, want []string }{
 		"settings": {

@@ -199,8 +199,8 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// TestRecheckOfStatementsRunByName: the same holds for a statement that EXECUTE runs, even if the EXECUTE itself would
-// be allowed.
+// TestRecheckOfStatementsRunByName: the decider also checks a statement again that EXECUTE runs, even if the EXECUTE
+// itself would be allowed.
 func TestRecheckOfStatementsRunByName(t *testing.T) {
 	p := startProxy(t)
 	for name, messages := range map[string][]pgx3.FrontendMessage{
@@ -237,7 +237,7 @@ func TestRecords(t *testing.T) {
 		upToReady(1, q("SELECT generate_series(1,3)")),
 		upToReady(1, q("SELECT 1/0")),
 		upToReady(1, q("SELECT forbidden")),
-		upToReady(1, pa("n", "SELECT generate_series(1,5)"), sy), // not executed here
+		upToReady(1, pa("n", "SELECT generate_series(1,5)"), sy), // prepared only
 		upToReady(1, bi("", "n"), ex("", 2), ex("", 0), sy),
 		upToReady(1, pa("", "SELECT nope"), bi("", ""), ex("", 0), sy), // never executed
 		upToReady(1, pa("", "forbidden"), bi("", ""), ex("", 0), sy),

@@ -11,7 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// TestErrors: parts of an error that may tell about rows hidden from the client are not relayed. Helpful parts are.
+// TestErrors: the proxy relays no parts of an error that may reveal hidden rows. It relays the parts that help the
+// client.
 func TestErrors(t *testing.T) {
 	p := startProxy(t)
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `
@@ -242,8 +243,9 @@ func (p *peer) readError(t *testing.T) *pgx3.ErrorResponse {
 	}
 }
 
-// A foreign table over a file is read by COPY's code, whose error quotes a malformed row, whoever may see that row. The
-// quote is not relayed. In a COPY of the client's own, the line is the client's, and is relayed.
+// COPY's code reads a foreign table over a file, and its error quotes a malformed row, even if the row is hidden from
+// the client. The proxy does not relay this quote. In a COPY FROM STDIN, the line comes from the client, and the proxy
+// relays it.
 func TestErrorsOfForeignTables(t *testing.T) {
 	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")

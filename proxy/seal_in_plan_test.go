@@ -31,8 +31,9 @@ func (r *renewingSeals) Decide(ctx context.Context, text string, p verdict.Proto
 	return v
 }
 
-// A statement that the proxy prepares has a mark in its text, which row policies can see. A cached plan contains the
-// seal. After a renewal the proxy prepares a statement again if the session has run it often, and leaves others alone.
+// The proxy marks the text of a statement that it prepares, so that row policies see that the statement is prepared. A
+// cached plan contains the seal. After a renewal, the proxy prepares those statements again that the session has run
+// often.
 func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 	p := startProxy(t)
 	var isDue atomic.Bool

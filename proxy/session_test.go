@@ -177,15 +177,15 @@ func TestSealRenewal(t *testing.T) {
 	if diff := cmp.Diff([]string{"1", "2", `D ["seal 10"]`, "C SELECT 1", "Z I"}, got); diff != "" {
 		t.Error(diff)
 	}
-	// The same holds inside a transaction that has failed.
+	// The same is true inside of a transaction that has failed.
 	got = c.play(t, []round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 1 AS a"))})
 	if got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
 	}
 }
 
-// TestSealNames: the proxy has a prepared statement and a portal of its own. A client may use the same names for
-// different objects.
+// TestSealNames: the proxy prepares a statement and opens a portal for its own use. A client may use the same names for
+// other objects.
 func TestSealNames(t *testing.T) {
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
 	c := p.connectRaw(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestSessionCountsAreLimited: the number of sessions is limited for each agent, and for all agents together. One more
-// session is refused with that reason, until another one ends. Owners are not counted.
+// TestSessionCountsAreLimited: the number of sessions is limited for each agent, and for all agents together. A session
+// above a limit is refused, with the limit as the reason, until another session ends. Owners' sessions are not counted.
 func TestSessionCountsAreLimited(t *testing.T) {
 	for name, c := range map[string]struct {
 		sessionsPerAgent, maximum int

@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A result whose snapshot outlives one statement is refused after a consent has changed. Nothing else is refused.
+// After a change of consent, a result is refused if it comes from a snapshot that is older than its statement. Nothing
+// else is refused.
 func TestFreshness(t *testing.T) { checkFreshness(t) }
 
 // The same with limited results: a result that would be fetched in steps is refused in one.
@@ -135,7 +136,7 @@ func checkFreshness(t *testing.T, options ...func(*testProxy, *Config)) {
 	}
 }
 
-// If the proxy cannot find out whether consents have changed, statements that depend on it are refused. Others go on.
+// If the proxy cannot find out whether consents have changed, it refuses only statements whose snapshots outlive them.
 func TestUnknownChanges(t *testing.T) {
 	p := startProxy(t)
 	conn := p.connectRaw(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A setting of the startup message is checked as a startup setting, at each position in the message. A setting that a
-// client may change later is not always allowed there.
+// Each setting in the startup message is checked as a startup setting, at whatever position it is. Some settings that a
+// client may change later are not allowed there.
 func TestStartupSettingsAreJudged(t *testing.T) {
 	st := &startup{options: `-c a=1 -cb=2 --c-d=3 --Default_Transaction_Isolation=repeatable\ read`,
 		settings: []setting{{"application_name", "4", "startup"}, {"e", "5", "startup"}}}

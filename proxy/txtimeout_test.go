@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The limit applies to the current transaction. Earlier ones do not count, however many there were.
+// The time limit of a transaction applies to each transaction separately, however many came before.
 func TestTransactionsCountEachAlone(t *testing.T) {
 	l := newLedger()
 	l.timer.isBounded = true

@@ -23,8 +23,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Whatever a client sends, and whatever is decided, no message goes upstream before it is decided and recorded. No
-// message goes upstream that was decided under older rights than those of the session's seal.
+// Whatever a client sends, and whatever the decider decides, no message is sent to the server before it is decided and
+// recorded. No message is sent that was decided for older rights than those in the session's seal.
 func TestNothingGoesUpstreamUndecided(t *testing.T) {
 	w := &upstreamWatch{t: t, decisions: map[int]*allowedText{}, textNumbers: map[sentText]int{}, cachedStatements: map[string]*allowedText{}}
 	p := startProxy(t)
@@ -69,7 +69,7 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 	}
 }
 
-// upstreamWatch compares the messages that go upstream with the decisions.
+// upstreamWatch compares the messages that the proxy sends to the server with the decisions.
 type upstreamWatch struct {
 	t       *testing.T
 	address string

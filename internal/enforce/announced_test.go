@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// TestProxiesAnnounceServedPolicy: whoever migrates sees how many proxies there are, and how many have taken what is
-// installed.
+// TestProxiesAnnounceServedPolicy: pgconsent migrate can see in the database how many proxies are connected, and how
+// many serve the installed policy.
 func TestProxiesAnnounceServedPolicy(t *testing.T) {
 	w := start(t, nil)
 	hash := w.db0(t).state.plan.Hash()
@@ -26,8 +26,8 @@ func TestProxiesAnnounceServedPolicy(t *testing.T) {
 	}
 }
 
-// TestPolicyNamingANewColumnWaits: a policy that names a column which waits for pgconsent migrate is not wrong: the
-// log says what it waits for, and it is in force once it is installed.
+// TestPolicyNamingANewColumnWaits: a policy may name a column that is known only after pgconsent migrate. The log says
+// what the policy waits for, and the policy becomes active once it is installed.
 func TestPolicyNamingANewColumnWaits(t *testing.T) {
 	w := withSignedViews(t)
 	d := w.db0(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Positions of errors point at what the client has sent.
+// Positions in errors refer to the client's text, not to the text in which literals were replaced by parameters.
 func TestPositionsBeforeBinding(t *testing.T) {
 	const text = "SELECT 'é', x FROM t WHERE a = 123 AND b = 'übermut' AND nothing = 5"
 	const bound = "SELECT 'é', x FROM t WHERE a = $1 AND b = $2 AND nothing = 5"

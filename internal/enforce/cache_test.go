@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A verdict that was kept is the one that would be made, whoever asked for it first: in the other protocol, with a seal
-// of another key or profile, as a session that is shown lists only.
+// A verdict from the cache is the same as a new one, whoever caused it to be cached: a statement in the other protocol,
+// a seal of another key or profile, or a session that hides key-only columns.
 func TestCachedVerdictsEqualNewOnes(t *testing.T) {
 	tier.All(t)
 	const keyed = `version: 1

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Calls of services are recorded with references for persons; one is made for who is there, and for nobody else.
+// The audit records calls of services with references for persons. A refused call makes no reference for a new person.
 func TestCallsAreRecorded(t *testing.T) {
 	w := start(t, nil)
 	about := func(c audit.Call, ids ...string) audit.Call {
@@ -68,7 +68,7 @@ func TestCallsAreRecorded(t *testing.T) {
 	}
 }
 
-// A call that cannot be recorded is not answered, and does not wait for good.
+// A call that cannot be recorded is not answered, and does not wait forever.
 func TestUnrecordedCallsAreRefused(t *testing.T) {
 	tier.All(t)
 	w := start(t, nil)
@@ -87,7 +87,7 @@ func TestUnrecordedCallsAreRefused(t *testing.T) {
 	if err := w.RecordCall(t.Context(), call); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
-	// Nor is a call answered whose record is not written.
+	// The same holds if the record cannot be written.
 	if err := os.Remove(filepath.Join(w.audit, "audit-000001.jsonl")); err != nil {
 		t.Fatal(err)
 	}

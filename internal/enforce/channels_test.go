@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// What a session hears goes by the policy in force, and not by the one under which it began to listen.
+// Which notifications a session receives depends on the active policy, not on the policy that was active at its LISTEN.
 func TestChannelsOfTheActivePolicy(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")

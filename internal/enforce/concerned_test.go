@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// TestChangesOfOneRelationAndOfAllAreNotedAlike: whether a change of one relation is noted is told as it is of all, on
-// a schema that has what leads from one to another.
+// TestChangesOfOneRelationAndOfAllAreNotedAlike: pgconsent.concerns(), which tells of one relation whether its changes
+// concern agents, agrees with pgconsent.concerned(), which lists all such relations. The schema has every kind of
+// dependency between relations.
 func TestChangesOfOneRelationAndOfAllAreNotedAlike(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.exec(`CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.alone (id serial PRIMARY KEY); CREATE TABLE elsewhere.child (more serial) INHERITS (public.memories);

@@ -34,9 +34,10 @@ contracts:
       marker-4: { allow: { memory: metadata } }
 `
 
-// TestContractsApplyToEachStatement: where a contract goes by what an agent's credential says, a text may run if each
-// of its statements may with these attributes: whatever stands beside it, whether it runs now or is prepared, and
-// whoever asked for the same text before. Records name the contracts, and the attribute by a reference.
+// TestContractsApplyToEachStatement: if the contract depends on an agent's credential, a text is allowed if each of its
+// statements is allowed with these attributes. It does not matter what other statements the text has, whether it runs
+// now or is prepared, and who sent the same text before. Records name the contracts, and have a reference for the
+// attribute.
 func TestContractsApplyToEachStatement(t *testing.T) {
 	const memory, person, either, ids = 1, 2, 4, 8 // what a statement needs
 	needs := map[string]int{
@@ -61,7 +62,7 @@ func TestContractsApplyToEachStatement(t *testing.T) {
 		}
 	})
 	met := map[bool]int{}
-	for round := range 2 { // the second time what is kept is asked
+	for round := range 2 { // the second time, verdicts come from the cache
 		for stage, allows := range gives {
 			c := w.client("agent " + stage)
 			ask := func(text string, needed int) {
@@ -71,7 +72,7 @@ func TestContractsApplyToEachStatement(t *testing.T) {
 				for _, protocol := range []verdict.Protocol{verdict.Simple, verdict.Extended} {
 					v := c.Decide(t.Context(), text, protocol)
 					if protocol == verdict.Extended && v.Refusal != nil && v.Refusal.Code == sqlstate.SyntaxError {
-						continue // several statements
+						continue // the extended protocol does not accept several statements
 					}
 					if v.IsAllowed() != may {
 						t.Errorf("round %d, stage %s: %s: %v, want allowed: %t", round, stage, text, v.Refusal, may)
@@ -119,13 +120,13 @@ func TestContractsApplyToEachStatement(t *testing.T) {
 	}
 }
 
-// TestContractsOfANewPolicy: what was prepared is held to the contracts of a policy from the moment that it is in
-// force, at the first time that it is asked again.
+// TestContractsOfANewPolicy: once a policy is active, its contracts also apply to statements that were prepared before,
+// when they are next executed.
 func TestContractsOfANewPolicy(t *testing.T) {
 	tier.All(t)
 	changed := strings.Replace(contracted, "marker-1: { allow: { memory: structured } }", "marker-1: { allow: { person: structured } }", 1)
 	w := start(t, func(w *world) {
-		w.cfg.RewriteMode = rewrite.AutoMode // by row security a text stays as it is
+		w.cfg.RewriteMode = rewrite.AutoMode // with row security, the text stays unchanged
 		w.write(contracted)
 		a := agent("one", ann)
 		a.Attributes["stage"] = "marker-1"
@@ -174,8 +175,8 @@ func TestContractsOfANewPolicy(t *testing.T) {
 	}
 }
 
-// TestContractsUseCurrentClaims: what was prepared under one claim is held to the contract of the claim that is
-// made when it is asked again.
+// TestContractsUseCurrentClaims: a statement that was prepared with one claim is checked against the contract for the
+// claim at the time of its execution.
 func TestContractsUseCurrentClaims(t *testing.T) {
 	tier.All(t)
 	claimed := strings.Replace(contracted, "stage: { type: text, source: credential, optional: true }",

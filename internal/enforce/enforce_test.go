@@ -62,7 +62,7 @@ tables:
   people: { rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ] }
 `
 
-// wider lists one table more than rules: its database half is another.
+// wider is rules with one more table, so that pgconsent migrate would install something else in the database.
 const wider = rules + "  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: " +
 	"{ people: { id: person_id } } } ] }\n"
 
@@ -86,13 +86,13 @@ func installWith(ctx context.Context, conn *pgx.Conn, text string, o rls.Options
 	return migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(p, snap, o))
 }
 
-// world is a database, an enforcer of it and what it wrote.
+// world is a database, an enforcer that serves it, and the enforcer's log and audit.
 type world struct {
 	t      testing.TB
 	db     *pgtest.DB
 	dba    *pgx.Conn
-	policy string // path
-	audit  string // directory
+	policy string // path of the policy file
+	audit  string // folder of the audit
 	log    *syncBuffer
 	cfg    Config
 	*Enforcer
@@ -110,7 +110,7 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 }
 func (b *syncBuffer) String() string { b.mu.Lock(); defer b.mu.Unlock(); return b.b.String() }
 
-// prepare makes the database and a configuration for it; change may alter the configuration.
+// prepare makes the database and a configuration of the enforcer. change may modify the configuration.
 func prepare(t testing.TB, change func(*world)) *world {
 	t.Helper()
 	w := &world{t: t, log: &syncBuffer{}, audit: t.TempDir(), policy: filepath.Join(t.TempDir(), "policy.yaml")}
@@ -173,7 +173,7 @@ func (w *world) exec(sql string) {
 	}
 }
 
-// client is an agent's session with the server process it runs on, as the wire would hold it.
+// client is a session of an agent with its connection to PostgreSQL, as package proxy would hold it.
 type client struct {
 	w *world
 	verdict.Decider
@@ -240,7 +240,7 @@ func (c *client) seal() verdict.Seal {
 	return s
 }
 
-// run sends what a verdict says and returns the first column of the answer.
+// run executes a verdict's text, and returns the first column of the result.
 func (c *client) run(v *verdict.Verdict) ([]string, error) {
 	c.w.t.Helper()
 	ticket := c.Record(v)
@@ -293,7 +293,7 @@ func (c *client) refused(sql string, code sqlstate.Code) *sqlstate.Error {
 	return e
 }
 
-// eventually waits for a condition that another goroutine brings about.
+// eventually waits until f returns true.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); !f(); time.Sleep(5 * time.Millisecond) {
@@ -310,7 +310,7 @@ func TestAgentSeesItsRows(t *testing.T) {
 	w.client("caregiver").want(titles, "lake", "sea")
 	w.client("other").want(titles, "moor")
 
-	// Consent changes between two statements of one session.
+	// A session sees a change of consent at its next statement.
 	c := w.client("caregiver")
 	w.exec("UPDATE people SET consent_status = 'granted' WHERE id = 2")
 	c.want(titles, "lake", "hill", "sea")
@@ -344,7 +344,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Positions in an error of the server lead to the client's text, past the signature.
+// A position in an error of PostgreSQL is translated to the client's text, which has no signature.
 func TestPosition(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
@@ -368,7 +368,7 @@ func TestPosition(t *testing.T) {
 	}
 }
 
-// records reads the audit, once it has been written.
+// records returns the records of a kind, after the audit has been closed.
 func (w *world) records(kind string) []map[string]any {
 	w.t.Helper()
 	w.Enforcer.Close()
@@ -514,7 +514,7 @@ func TestDisabledAgentLosesItsSessions(t *testing.T) {
 	}
 }
 
-// What is installed is compared with the policy, at the start and ever after.
+// The enforcer compares the policy installed in the database with its own, at the start and at each refresh.
 func TestOtherPolicyInstalled(t *testing.T) {
 	w := prepare(t, nil)
 	w.write(wider)
@@ -554,7 +554,7 @@ func TestCheckRefuses(t *testing.T) {
 	})
 	c := w.client("caregiver")
 	unsafe.set(true)
-	w.exec("CREATE INDEX another ON public.memories (id)") // the catalog changes: Check is asked at once
+	w.exec("CREATE INDEX another ON public.memories (id)") // the catalog changes, so that Check is called at once
 	if err := w.databases["memories"].refresh(t.Context()); err == nil {
 		t.Error("what Check refuses is taken over until it is asked again")
 	}
@@ -565,8 +565,8 @@ func TestCheckRefuses(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// A Check that gives up waiting for the lock of somebody's DDL says nothing against a database that tells of DDL:
-// agents go on. Of another nobody knows what Check would have found: they are refused.
+// If Check gives up waiting for a lock that somebody's DDL holds, agents are served as before, provided that the
+// database reports DDL. If it does not report DDL, agents are refused, since what Check would have found is not known.
 func TestCheckGivesUpOnLocks(t *testing.T) {
 	var locked syncFlag
 	w := start(t, func(w *world) {
@@ -606,8 +606,8 @@ func TestCheckGivesUpOnLocks(t *testing.T) {
 	}
 }
 
-// Reading the catalogs does not stand in the way of the owner's DDL: of two that wait for each other it gives in first,
-// and reads again.
+// Reading the catalogs does not block the owner's DDL: if it has to wait for a lock, it gives up, and reads again
+// later.
 func TestReadingCatalogsYieldsToDDL(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
@@ -638,7 +638,8 @@ type syncFlag struct {
 func (f *syncFlag) set(b bool) { f.mu.Lock(); f.b = b; f.mu.Unlock() }
 func (f *syncFlag) get() bool  { f.mu.Lock(); defer f.mu.Unlock(); return f.b }
 
-// A policy that the database does not have waits; once migrated it is in force. Sessions go on all the while.
+// A policy that is not installed in the database waits, and becomes active once it is migrated. Meanwhile sessions go
+// on.
 func TestReloadWaitsForMigrate(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
@@ -666,9 +667,9 @@ func TestReloadWaitsForMigrate(t *testing.T) {
 		got, err := c.query("SELECT person_id FROM memory_participants")
 		return err == nil && slices.Equal(got, []string{"1"})
 	})
-	c.want(titles, "lake", "sea") // under the old seal
+	c.want(titles, "lake", "sea") // with the old seal
 	for range 2 {
-		// What was prepared under the old profile is signed for it: it has to be prepared again.
+		// The text that was prepared with the old profile has the old signature, so that it must be prepared again.
 		if v := c.Recheck(t.Context(), prepared); v.IsAllowed() || v.Refusal.Code != sqlstate.FeatureNotSupported ||
 			v.Refusal.Reason != sqlstate.ReasonStale {
 			t.Errorf("a statement of the policy before: %+v", v)
@@ -678,7 +679,7 @@ func TestReloadWaitsForMigrate(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// A policy that was written and installed since the last look at its file is read by the look that finds it installed.
+// A policy file that was written and migrated since the last refresh is read by the refresh that finds it installed.
 func TestPolicyMigratedSinceTheLastProbe(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
@@ -711,7 +712,7 @@ func TestRecheck(t *testing.T) {
 		t.Errorf("a change elsewhere: %+v", got.Refusal)
 	}
 
-	// Rows of the catalogs that are written anew and say the same change no verdict.
+	// A catalog row that is written anew without a change invalidates no verdict.
 	v = c.Decide(t.Context(), titles, verdict.Extended)
 	w.exec("ALTER FUNCTION pgconsent_signed.sealed() STABLE")
 	time.Sleep(100 * time.Millisecond)
@@ -728,7 +729,7 @@ func TestRecheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "served", func() bool { return w.Ready() == nil })
-	// Whatever the rewriter makes of it: never the old text under another meaning.
+	// Whatever the rewriter returns now, the old text must not run with a new meaning.
 	if got := c.Recheck(t.Context(), all); got.IsAllowed() && got.Text != all.Text {
 		t.Error("a changed text passes for the old one")
 	} else if !got.IsAllowed() && (got.Refusal.Code != sqlstate.FeatureNotSupported || got.Refusal.Message != "cached plan must not change result type") {
@@ -736,7 +737,7 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// A policy is looked at by Check before it is in force, and not after.
+// Check examines a policy before it becomes active, and not again after that.
 func TestReloadIsCheckedFirst(t *testing.T) {
 	var before string
 	var first sync.Once
@@ -760,7 +761,7 @@ func TestReloadIsCheckedFirst(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// A new key: texts go unsigned until the session has a seal of that key, and rows stay the same.
+// After a key rotation, texts are not signed until the session has a seal of the new key. The rows stay the same.
 func TestKeyRotation(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
@@ -781,7 +782,7 @@ func TestKeyRotation(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// The signature is of a profile: another session of the same rights shares it, and the text.
+// A signature belongs to a profile, so that sessions with the same rights share the verdict and its text.
 func TestVerdictsAreShared(t *testing.T) {
 	w := start(t, nil)
 	a, b := w.client("caregiver"), w.client("other")
@@ -793,17 +794,17 @@ func TestVerdictsAreShared(t *testing.T) {
 	}
 }
 
-// A database that cannot be reached is refused when that lasts, and served when it is back.
+// If a database cannot be reached for too long, its agents are refused. They are served again when it is back.
 func TestDatabaseLost(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) { w.cfg.StaleAfter = 2 * time.Second })
 	c := w.client("caregiver")
 	c.want(titles, "lake", "sea")
-	// First the limit is in force: who comes back before it is stays.
+	// The limit must be set first, since the proxy would connect again before it.
 	w.exec("ALTER ROLE pgconsent_control CONNECTION LIMIT 0")
 	w.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'pgconsent_control'")
 	t.Cleanup(func() { _, _ = w.dba.Exec(context.Background(), "ALTER ROLE pgconsent_control CONNECTION LIMIT -1") })
-	c.want(titles, "lake", "sea") // the last look is young
+	c.want(titles, "lake", "sea") // the last refresh is recent enough
 	eventually(t, "refused", func() bool { return w.Ready() != nil })
 	if e := c.refused(titles, sqlstate.CannotConnectNow); e.Reason != sqlstate.ReasonUpstream {
 		t.Errorf("reason %s", e.Reason)
@@ -816,7 +817,7 @@ func TestDatabaseLost(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// A start before the database is there refuses agents, and serves them once it is.
+// If the database is not running when the proxy starts, agents are refused until it is.
 func TestStartWithoutDatabase(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "socket")
 	w := start(t, func(w *world) {
@@ -881,7 +882,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// The clock of the seal is the database's.
+// The times in a seal are by the clock of the database.
 func TestSealUsesTheDatabasesClock(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	c := w.client("caregiver")
@@ -911,8 +912,8 @@ func TestSealUsesTheDatabasesClock(t *testing.T) {
 	}
 }
 
-// TestSealsAreSharedByEqualSessions: a session runs under a seal that was made for another session of its own
-// attributes, and under no other.
+// TestSealsAreSharedByEqualSessions: a session may use a seal that was made for another session with the same
+// attributes, but no other seal.
 func TestSealsAreSharedByEqualSessions(t *testing.T) {
 	w := start(t, func(*world) {})
 	first, second := w.client("caregiver"), w.client("caregiver")
@@ -966,7 +967,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// No record, no answer.
+// If a statement cannot be recorded, it is refused.
 func TestBrokenAuditRefuses(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
@@ -984,7 +985,7 @@ func TestBrokenAuditRefuses(t *testing.T) {
 	}
 }
 
-// A defect in the rewriter is a refusal.
+// If the rewriter panics, the statement is refused.
 func TestPanicRefuses(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
@@ -1000,7 +1001,7 @@ func TestPanicRefuses(t *testing.T) {
 	}
 }
 
-// A verdict that did not come from here is never released.
+// A verdict that another session's Decide has not returned is never released.
 func TestVerdictsOfOthersAreNotReleased(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
@@ -1021,7 +1022,7 @@ func TestSessionsAreCounted(t *testing.T) {
 	}
 }
 
-// What an execution costs besides the writing of its records.
+// BenchmarkRecord measures what an execution costs besides writing its records.
 func BenchmarkRecord(b *testing.B) {
 	w := start(b, func(w *world) { w.cfg.Audit, w.cfg.ProbeInterval = unwritten(b), time.Second })
 	c := w.client("caregiver")
@@ -1037,7 +1038,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// unwritten is a log that writes nothing.
+// unwritten returns an audit log that writes nothing.
 func unwritten(b *testing.B) *audit.Log {
 	l, err := audit.Open(audit.Config{Mode: audit.ModeOff})
 	if err != nil {
@@ -1054,7 +1055,7 @@ func BenchmarkDecide(b *testing.B) {
 			c.Decide(b.Context(), titles, verdict.Simple)
 		}
 	})
-	b.Run("prepared", func(b *testing.B) { // what an execution adds, without its records
+	b.Run("prepared", func(b *testing.B) { // cost of an execution, without its records
 		v := c.Decide(b.Context(), titles, verdict.Extended)
 		for b.Loop() {
 			c.Recheck(b.Context(), v)

@@ -18,8 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever changes of an agent in the configuration ends the sessions that began before, but another password and
-// another number of sessions.
+// A change of an agent in the configuration ends the agent's open sessions, except for a change of its password or of
+// its number of sessions.
 func TestChangedAgentsLoseTheirSessions(t *testing.T) {
 	startedAt := Agent{
 		Name: "a", Database: "d", Credential: &scram.StoredCredentials{}, LogsInByToken: true,
@@ -31,8 +31,8 @@ func TestChangedAgentsLoseTheirSessions(t *testing.T) {
 		now, stays := startedAt, false
 		switch f := reflect.ValueOf(&now).Elem().Field(i); field {
 		case "Name":
-			continue // it is another agent then
-		case "MaxSessions": // as PostgreSQL's CONNECTION LIMIT, it counts for the sessions that begin
+			continue // with another name it is another agent
+		case "MaxSessions": // as PostgreSQL's CONNECTION LIMIT, it applies to new sessions only
 			now.MaxSessions, stays = 9, true
 		case "Credential":
 			now.Credential, stays = &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Iters: 9}}, true
@@ -77,7 +77,7 @@ func TestChangedAgentsLoseTheirSessions(t *testing.T) {
 	}
 }
 
-// token opens a session of an agent that has shown a token.
+// token opens a session of an agent that has logged in with a token.
 func (w *world) token(name string, change func(*SessionInfo)) (*client, error) {
 	w.t.Helper()
 	access, ok := w.Agent(name, "memories")
@@ -95,8 +95,8 @@ func (w *world) token(name string, change func(*SessionInfo)) (*client, error) {
 	return c, err
 }
 
-// What a token gives is held to the policy as what the configuration gives, says nothing again, and ends with the
-// token.
+// Attributes from a token are checked against the policy like those of the configuration, and must not repeat these.
+// The session ends when the token expires.
 func TestAttributesOfTokens(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
@@ -146,7 +146,7 @@ func TestAttributesOfTokens(t *testing.T) {
 	}
 }
 
-// What the database works out is nobody's to give, neither the configuration's nor a token's.
+// Attributes that the database computes can be set neither by the configuration nor by a token.
 func TestLiveAttributesCannotBeGiven(t *testing.T) {
 	w := start(t, nil)
 	doc, err := policy.Parse("p", []byte(strings.Replace(rules, "attributes: {",
@@ -169,7 +169,7 @@ func TestLiveAttributesCannotBeGiven(t *testing.T) {
 	}
 }
 
-// What changes while an agent logs in counts: it is refused, or its session ends at once.
+// If something changes while an agent logs in, the login is refused, or the session ends at once.
 func TestChangesDuringALogin(t *testing.T) {
 	tier.All(t)
 	for name, change := range map[string]func(*world){
@@ -189,7 +189,7 @@ func TestChangesDuringALogin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The login asks for a reference of its user, and waits.
+			// The login requests a reference for its user, and has to wait for this lock.
 			if _, err := tx.Exec(t.Context(), "LOCK TABLE pgconsent.audit_subject"); err != nil {
 				t.Fatal(err)
 			}
@@ -211,10 +211,10 @@ func TestChangesDuringALogin(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := <-done
-			stays := name == "the policy is another" // and asks for no more
+			stays := name == "the policy is another" // the new policy does not require more
 			var over bool
 			if over = o.err != nil; !over {
-				over = o.c.Decider.(*session).revocation.Load() != nil // before the login is over
+				over = o.c.Decider.(*session).revocation.Load() != nil // the session was ended during the login
 			}
 			if over == stays {
 				t.Errorf("it is served: %v, %v", !over, o.err)
@@ -223,8 +223,8 @@ func TestChangesDuringALogin(t *testing.T) {
 	}
 }
 
-// A connection whose statements may take as long as the policy of before let them does not become a session under
-// another policy.
+// If the active policy changes during a login, a connection with the statement timeout of the previous policy does not
+// become a session.
 func TestTimeoutOfANewPolicy(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	limits := []string{"", "limits: { statement_timeout: 5s }\n", "limits: { statement_timeout: 20s }\n"}
@@ -263,13 +263,13 @@ func TestTimeoutOfANewPolicy(t *testing.T) {
 	}
 }
 
-// waiting tells whether a session waits for a lock.
+// waiting reports whether a session waits for a lock.
 func waiting(ctx context.Context, conn *pgx.Conn) (yes bool) {
 	_ = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&yes)
 	return yes
 }
 
-// another makes it that another server was looked at.
+// another simulates that the last refresh was of another server.
 func (w *world) another() {
 	d := w.databases["memories"]
 	v := *d.servingState.Load()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Fingerprints are read again at once after DDL that the database tells of, after five seconds where its statistics count
-// a write to the catalogs, and after a minute in any case.
+// Catalog fingerprints are read again at once after DDL that the database reports. They are read again after five
+// seconds if the statistics count a write to the catalogs, and after a minute in any case.
 func TestLifetimeOfFingerprints(t *testing.T) {
 	for _, c := range []struct {
 		version, writes int64

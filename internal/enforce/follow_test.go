@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The files of a policy are followed, those that it includes as well: what is wrong leaves the old policy in force, what
-// changes the database side waits for migrate, and no table is open in between.
+// The enforcer watches the policy file and the files that it includes. If they have an error, the old policy stays
+// active. If they need a migration, they wait for it. At no time is a table unprotected.
 func TestPolicyFilesAreWatched(t *testing.T) {
 	tier.All(t)
 	w := start(t, nil)
@@ -28,7 +28,7 @@ func TestPolicyFilesAreWatched(t *testing.T) {
 	eventually(t, "the wrong policy is refused", func() bool { return times("the policy was not reloaded") == 1 })
 	closed()
 
-	// The same tables from two files: nothing changes, so that the database's half is the one installed.
+	// The same tables, split into two files: nothing has to be installed.
 	head, tables, _ := strings.Cut(rules, "tables:\n")
 	more := filepath.Join(filepath.Dir(w.policy), "more", "tables.yaml")
 	if err := os.MkdirAll(filepath.Dir(more), 0o700); err != nil {
@@ -72,7 +72,8 @@ func TestPolicyFilesAreWatched(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// A policy may be there before the proxy has noticed the table that it names: it is no lost one.
+// A policy file may name a table that does not exist yet. When the table has been created and the policy migrated, the
+// policy becomes active.
 func TestAPolicyMayComeBeforeItsTable(t *testing.T) {
 	tier.All(t)
 	w := start(t, nil)

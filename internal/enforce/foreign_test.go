@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Each statement that reads a foreign table counts, and what one prepares counts where that is run.
+// Each statement that reads a foreign table is counted. A prepared statement is counted when it is executed.
 func TestStatementsThatReadForeignServers(t *testing.T) {
 	far, near := catalog.Name{Schema: "public", Name: "far"}, catalog.Name{Schema: "public", Name: "near"}
 	f := foreignRelations{relations: map[catalog.Name]bool{far: true}, functions: map[string]bool{"public.says": true}}

@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// What was seen at a moment is shown later only where all is known that could have hidden it since: nobody's consent
-// changed, by the same rules, on the same server, within the time that changes are kept; and no time passed that hides
-// by itself.
+// Rows of an old snapshot may be returned only if everything is known that could have hidden them since. No consent has
+// changed, rules and server are the same, the snapshot is not older than the record of changes, and no time has passed
+// that hides rows by itself.
 func TestSnapshotsEndWithRevokedConsent(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	d := w.databases["memories"]
@@ -32,7 +32,7 @@ func TestSnapshotsEndWithRevokedConsent(t *testing.T) {
 		change func()
 		since  func(*verdict.Snapshot)
 		portal bool
-		moment bool // none can be taken any more
+		moment bool // no new snapshot can be taken
 		fresh  bool
 	}{
 		"nothing":               {fresh: true},

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// TestKeysOfEveryTableAreRecorded: of each table whose keys are recorded an outcome says something, whatever stands
-// beside it and however it is run; and that it knows which rows were returned, only where it has seen each of them.
+// TestKeysOfEveryTableAreRecorded: the outcome has an entry for each table whose keys are recorded, whatever else the
+// text does and however it is run. It says that all returned rows are known only if it has seen each of them.
 func TestKeysOfEveryTableAreRecorded(t *testing.T) {
 	const recording = `version: 1
 attributes: { user: { type: uuid, source: credential } }
@@ -50,7 +50,7 @@ tables:
 		return v
 	}
 	done := func(text string, of []string, v *verdict.Verdict, runs ...*verdict.Verdict) {
-		for _, rows := range []int64{0, 3} { // none of which the wire has shown to the record
+		for _, rows := range []int64{0, 3} { // the record has seen none of them
 			ticket := c.Record(v, runs...)
 			if reads := ticket.(verdict.KeyReader).ReadsKeys(); reads != (len(of) > 0) {
 				t.Errorf("%s: rows are looked at: %t", text, reads)
@@ -98,8 +98,8 @@ tables:
 	}
 }
 
-// TestCompleteKeyRecords: a result lists the rows of a table that a statement has read, only where each of them is
-// a row of the result.
+// TestCompleteKeyRecords: the record says that it has the keys of all rows that a statement has read from a table only
+// if each of these rows is a row of the result.
 func TestCompleteKeyRecords(t *testing.T) {
 	const recording = `version: 1
 attributes: { user: { type: uuid, source: credential } }

@@ -14,10 +14,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// bounds are the limits of a policy, in numbers.
+// bounds has the limits of a policy as numbers.
 type bounds struct{ statements, rows, byKey, resultRows, resultBytes int }
 
-// kinds of what a limit counts in a minute.
+// What a limit counts per minute.
 const (
 	ofStatements = iota
 	ofKeys
@@ -38,10 +38,10 @@ func (b bounds) String() string {
 	return strings.Join(s, ", ")
 }
 
-// TestLimitsOfAllExecutions: executions of all sessions of an agent, and of all agents of one user, count together,
-// however they are asked for and whatever became of them; none counts for others. It is held against plain sums, while
-// the clock stands still: no more runs or is shown than the smallest limit, nothing is refused before, and a reload
-// makes no room.
+// TestLimitsOfAllExecutions: the executions of all sessions of an agent are counted together, and so are those of all
+// agents of one user, in whatever way they are sent and whatever their result is. Those of others are not counted. The
+// test compares the limits with plain sums while the clock stands still: no more is executed or returned than the
+// smallest limit, nothing is refused before, and a reload adds nothing.
 func TestLimitsOfAllExecutions(t *testing.T) {
 	tier.All(t)
 	const plain = `version: 1
@@ -68,11 +68,11 @@ tables:
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Decider.(*session).info.ID = fmt.Sprint(name, len(sessions)) // no two sessions have one
+		c.Decider.(*session).info.ID = fmt.Sprint(name, len(sessions)) // each session has another id
 		sessions = append(sessions, c)
 	}
 
-	// What an execution is: its text, what it runs by name, and what that asks for.
+	// An execution has a text, the statement that it runs by name, and what the two count as.
 	type asked struct {
 		text, byName     string
 		statements, keys int
@@ -102,16 +102,16 @@ tables:
 		r := rand.New(rand.NewPCG(seed, 3))
 		w.limiters.buckets = map[rateKey]*rateBuckets{}
 		some := func(n int) int { return []int{0, 1 + r.IntN(n), n, 3 * n}[r.IntN(4)] }
-		drawn := func() bounds { return bounds{some(6), some(9), some(6), some(4), 1 + some(60)} } // the last is never 0, no limit
+		drawn := func() bounds { return bounds{some(6), some(9), some(6), some(4), 1 + some(60)} } // resultBytes: never 0
 		var perAgent, perUser bounds
 		type place struct {
 			who  string
 			kind int
 		}
-		most := map[place]int{}  // the largest of the limits so far
-		least := map[place]int{} // the smallest
+		most := map[place]int{}  // the largest limit so far
+		least := map[place]int{} // the smallest limit so far
 		counted, since, tried := map[place]int{}, map[place]int{}, map[place]int{}
-		places := func(c *client, kind int) map[place]int { // with their limits
+		places := func(c *client, kind int) map[place]int { // what counts an execution of c, with its limits
 			out := map[place]int{}
 			name := c.Decider.(*session).agent.Name
 			if n := perAgent.rate(kind); n > 0 {
@@ -185,7 +185,7 @@ tables:
 				}
 				switch {
 				case !v.IsAllowed():
-					// It counts as far as there is room.
+					// A refused statement is counted as long as the limit is not reached.
 					for at, limit := range places(c, ofStatements) {
 						if counted[at] < least[at] && since[at] < limit {
 							counted[at]++
@@ -220,7 +220,7 @@ tables:
 				counts(c, ofStatements, a.statements)
 				counts(c, ofKeys, a.keys)
 
-				// The wire relays rows of ten bytes as far as it may.
+				// The proxy relays rows of ten bytes each, as many as it may.
 				bound := ticket.ResultBound()
 				var rows, granted, wanted int
 				if a.mayReturnRows {

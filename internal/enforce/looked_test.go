@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// TestRepeatedProbes: Check is asked again after ten seconds and on each new connection, nothing is vouched for
-// over what was seen before, and no session begins on a server that was not looked at.
+// TestRepeatedProbes: Check is called again after ten seconds, and after each new connection. The enforcer does not
+// confirm a state that is older than its last probe, and begins no session on a server that it has not probed.
 func TestRepeatedProbes(t *testing.T) {
 	asked := 0
 	w := start(t, func(w *world) {
@@ -70,8 +70,8 @@ func TestRepeatedProbes(t *testing.T) {
 	}
 }
 
-// TestClaimsAreChecked: what a session claims counts where the policy lets it through: as it begins, by SET, one
-// claim after the other, and not at all where nobody can tell what it claims.
+// TestClaimsAreChecked: a session's claim is effective if the policy accepts it: at the start of the session, by SET,
+// and if claims change one after the other. It has no effect if its value is not known.
 func TestClaimsAreChecked(t *testing.T) {
 	const claiming = `version: 1
 attributes:
@@ -139,8 +139,9 @@ tables:
 	}
 }
 
-// TestKeysOfATableReadTwice: a result that has a table's key twice tells of no row whose it is, and one that was not
-// seen to its end, or holds rows of several tables, is not all that there is.
+// TestKeysOfATableReadTwice: if a result contains the key of a table twice, the record does not say which rows were
+// returned. If a result was not read to its end, or has rows of several tables, the record does not claim to be
+// complete.
 func TestKeysOfATableReadTwice(t *testing.T) {
 	description := func(columns ...uint16) []byte {
 		b := binary.BigEndian.AppendUint16(nil, uint16(len(columns)))

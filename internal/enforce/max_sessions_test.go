@@ -2,7 +2,7 @@ package enforce
 
 import "testing"
 
-// TestReservedServerConnections: agents leave room on the server for its owner and for pgconsent itself.
+// TestReservedServerConnections: agents leave connections of the server for its owner and for pgconsent itself.
 func TestReservedServerConnections(t *testing.T) {
 	var e Enforcer
 	for room, want := range map[int64]int{0: 0, 3: 1, 17: 12, 97: 78, 1000: 950} {

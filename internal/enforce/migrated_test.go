@@ -14,9 +14,9 @@ import (
 
 const dropEventTriggers = "DROP EVENT TRIGGER IF EXISTS zz_pgconsent_ddl; DROP EVENT TRIGGER IF EXISTS zz_pgconsent_drop"
 
-// TestMigratedColumnsAreServed: after pgconsent migrate the next look of every proxy has the columns that waited for
-// it, in every mode, where the database reports DDL and where it does not. A snapshot of the catalogs may be the same
-// before and after: without signed views migrate only notes that the column is known.
+// TestMigratedColumnsAreServed: after pgconsent migrate, the next refresh of every proxy includes the columns that
+// waited for it. This holds in every mode, and whether or not the database reports DDL. The catalog snapshot may be
+// unchanged: without signed views, migrate only records that the column is known.
 func TestMigratedColumnsAreServed(t *testing.T) {
 	for name, mode := range map[string]rewrite.Mode{
 		"injected": rewrite.InjectedMode, "row security": rewrite.RowSecurityMode, "auto": rewrite.AutoMode, "signed": rewrite.AlwaysSignedMode,
@@ -88,8 +88,8 @@ func TestMigratedColumnsAreServed(t *testing.T) {
 	}
 }
 
-// TestChangesThatNoSnapshotHasAreChecked: what Check examines may have changed although the snapshot of the catalogs is
-// the same. Check is asked at the next look, and not again after that.
+// TestChangesThatNoSnapshotHasAreChecked: what Check examines may change without a change of the catalog snapshot. The
+// next refresh calls Check, and later refreshes do not.
 func TestChangesThatNoSnapshotHasAreChecked(t *testing.T) {
 	for _, tracked := range []bool{true, false} {
 		t.Run(map[bool]string{true: "DDL is reported", false: "DDL is not reported"}[tracked], func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestChangesThatNoSnapshotHasAreChecked(t *testing.T) {
 			look := func(what string, want bool) {
 				t.Helper()
 				d.mu.Lock()
-				d.checkedAt, d.lastFingerprints.readAt = time.Now(), time.Time{} // only a change makes it ask; catalogs are read
+				d.checkedAt, d.lastFingerprints.readAt = time.Now(), time.Time{} // Check is not due, the catalogs are
 				d.mu.Unlock()
 				before := asked
 				if err := d.refresh(t.Context()); err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// storm changes the catalogs again and again, in ways that no policy speaks of, until the test calls the function
-// that it returns.
+// storm runs DDL that does not affect the policy's objects again and again, until the test calls the returned function.
 func storm(t *testing.T, w *world, statements ...string) (calm func()) {
 	t.Helper()
 	w.exec("CREATE SCHEMA IF NOT EXISTS elsewhere; CREATE SEQUENCE IF NOT EXISTS elsewhere.rounds")
@@ -36,8 +35,8 @@ func storm(t *testing.T, w *world, statements ...string) (calm func()) {
 	return sync.OnceFunc(func() { cancel(); done.Wait() })
 }
 
-// nobodys is DDL on what no policy lists, each statement of which can be run again when all were. The tables stand in
-// a schema of their own, and beside listed ones.
+// nobodys is DDL on objects that the policy does not list. All of it can be repeated. Some tables are in a schema of
+// their own, and some in that of listed tables.
 var nobodys = []string{
 	"TRUNCATE elsewhere.staging",
 	"CREATE TABLE elsewhere.made (id serial PRIMARY KEY, note text DEFAULT 'x' CHECK (note <> ''), parent int REFERENCES elsewhere.staging)",
@@ -70,8 +69,8 @@ var nobodys = []string{
 	"CREATE SCHEMA another",
 }
 
-// TestUnlistedObjectsDisturbNoAgent: while others' objects are made, altered, emptied and dropped without a
-// pause, agents are served under the seal that they have, and what does concern them is seen.
+// TestUnlistedObjectsDisturbNoAgent: while unlisted objects are created, altered, truncated and dropped continuously,
+// agents are served with their present seals, and changes that concern them are noticed.
 func TestUnlistedObjectsDisturbNoAgent(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval = 50 * time.Millisecond })
 	d := w.databases["memories"]
@@ -116,8 +115,8 @@ func TestUnlistedObjectsDisturbNoAgent(t *testing.T) {
 	}
 }
 
-// TestChangesThatConcernAgentsAreNoted: whatever may change what a statement of an agent means is noted by the
-// transaction that does it.
+// TestChangesThatConcernAgentsAreNoted: a transaction with a change that may change the meaning of an agent's statement
+// records this in pgconsent.catalog_change.
 func TestChangesThatConcernAgentsAreNoted(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
@@ -133,7 +132,7 @@ func TestChangesThatConcernAgentsAreNoted(t *testing.T) {
 		"DROP POLICY own ON public.memories",
 		"CREATE STATISTICS counted ON id, title FROM public.memories",
 		"DROP STATISTICS counted",
-		"CREATE TABLE elsewhere.memories (id int)", // has a listed name
+		"CREATE TABLE elsewhere.memories (id int)", // has the name of a listed table
 		"ALTER TABLE elsewhere.memories ADD COLUMN more text",
 		"DROP TABLE elsewhere.memories",
 		"CREATE TABLE elsewhere.child () INHERITS (public.memories)",
@@ -176,8 +175,8 @@ func TestChangesThatConcernAgentsAreNoted(t *testing.T) {
 	}
 }
 
-// TestUnsafeDatabaseRefusesWhileCatalogsChange: while each look finds other catalogs, what the state in force depends
-// on is examined.
+// TestUnsafeDatabaseRefusesWhileCatalogsChange: if each refresh finds changed catalogs, Check is still called for the
+// active state.
 func TestUnsafeDatabaseRefusesWhileCatalogsChange(t *testing.T) {
 	var unsafe atomic.Bool
 	w := start(t, func(w *world) {
@@ -211,8 +210,8 @@ func TestUnsafeDatabaseRefusesWhileCatalogsChange(t *testing.T) {
 	}
 }
 
-// TestDroppedObjectsDuringAReadRefuseNobody: catalogs that are read again for what concerns nobody, and of which a
-// part is gone meanwhile, leave the state in force as it is.
+// TestDroppedObjectsDuringAReadRefuseNobody: if an object that does not concern agents is dropped while the catalogs
+// are read, the active state stays as it is.
 func TestDroppedObjectsDuringAReadRefuseNobody(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)
@@ -221,7 +220,7 @@ func TestDroppedObjectsDuringAReadRefuseNobody(t *testing.T) {
 	defer calm()
 	for range tier.Count(10, 40, 400) {
 		d.mu.Lock()
-		d.catalogsReadAt, d.lastFingerprints.readAt = time.Time{}, time.Time{} // as if the time to read all had come
+		d.catalogsReadAt, d.lastFingerprints.readAt = time.Time{}, time.Time{} // so that all catalogs are due to be read
 		d.mu.Unlock()
 		if err := d.refresh(t.Context()); err != nil {
 			t.Fatal(err)

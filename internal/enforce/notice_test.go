@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What was decided before DDL was committed is not answered after it, whether or not anybody has noticed: the database
-// refuses it, and does so whatever rows there are.
+// A statement that was decided before DDL was committed is not answered after that, even if no proxy has noticed the
+// DDL. The database refuses the statement, regardless of the rows.
 func TestStatementsDecidedBeforeDDLAreRefused(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
@@ -32,7 +32,7 @@ func TestStatementsDecidedBeforeDDLAreRefused(t *testing.T) {
 		}
 	}
 
-	// Once it is noticed a new seal says so, and what means the same goes on.
+	// Once the proxy has noticed the DDL, it makes a new seal, and statements with an unchanged meaning work again.
 	if c.sealed.IsStale() {
 		t.Error("nobody has looked, and a seal is stale")
 	}
@@ -45,23 +45,23 @@ func TestStatementsDecidedBeforeDDLAreRefused(t *testing.T) {
 	c.seal()
 	c.want(titles, "lake", "sea")
 
-	// What changes nothing that could be decided otherwise does not count.
+	// DDL that cannot change any verdict is not counted.
 	w.exec("CREATE TEMPORARY TABLE of_mine (id int); DROP TABLE of_mine; COMMENT ON TABLE public.memories IS 'x'; ANALYZE public.memories")
 	c.want(titles, "lake", "sea")
 
-	// DDL that is rolled back has not been.
+	// DDL that is rolled back is not counted.
 	w.exec("BEGIN; CREATE INDEX never ON public.memories (id); ROLLBACK; BEGIN; SAVEPOINT a; CREATE INDEX never " +
 		"ON public.memories (id); ROLLBACK TO a; COMMIT")
 	c.want(titles, "lake", "sea")
 
-	// A savepoint that goes takes its note along, and what comes after it is noted again.
+	// ROLLBACK TO a savepoint also removes the note about DDL after the savepoint. Later DDL is noted again.
 	w.exec("BEGIN; SAVEPOINT a; CREATE INDEX never ON public.memories (id); ROLLBACK TO a; CREATE INDEX others ON public.memories (id); COMMIT")
 	if _, err := c.run(c.Decide(t.Context(), titles, verdict.Simple)); err == nil {
 		t.Error("DDL after a savepoint was rolled back to is not noted")
 	}
 }
 
-// A plan that the server keeps is made anew where what it reads is altered; else it means what it meant.
+// PostgreSQL makes a cached plan anew if what it reads is altered, and the new plan is refused with 40001.
 func TestCachedPlansAfterDDL(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
@@ -71,7 +71,7 @@ func TestCachedPlansAfterDDL(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute := func() error { return c.server.ExecPrepared(t.Context(), "kept", nil, nil, nil).Read().Err }
-	for range 8 { // the server keeps its plan
+	for range 8 { // after that, PostgreSQL uses a cached plan
 		if err := execute(); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestCachedPlansAfterDDL(t *testing.T) {
 	}
 }
 
-// The database tells of DDL, so that a look comes at once; statements wait for it.
+// The database notifies the proxy of DDL. The proxy refreshes its catalogs at once, and statements wait for that.
 func TestDDLIsAnnounced(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)
@@ -103,7 +103,7 @@ func TestDDLIsAnnounced(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// What is told while nobody listens is looked at when somebody does again.
+// DDL that happens while the proxy does not listen is found when it listens again.
 func TestDDLWhileNotListening(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
@@ -123,7 +123,7 @@ func TestDDLWhileNotListening(t *testing.T) {
 	eventually(t, "a look", func() bool { return d.servingState.Load().catalogVersion > before })
 }
 
-// Many rows are added up, and the version stays.
+// Many rows of pgconsent.catalog_change are replaced by one, with the same version.
 func TestCatalogChangesAreSummed(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	version := func() (v, rows int) {
@@ -147,7 +147,7 @@ func TestCatalogChangesAreSummed(t *testing.T) {
 	}
 }
 
-// DDL goes on where it cannot be noted.
+// A DDL statement succeeds even if pgconsent's trigger cannot record it in catalog_change.
 func TestDDLNeverFailsForUs(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	w.exec("ALTER TABLE pgconsent.catalog_change ADD CONSTRAINT no CHECK (false) NOT VALID")
@@ -160,14 +160,15 @@ func (w *world) db0(t *testing.T) *database {
 	return w.databases["memories"]
 }
 
-// stopListening leaves the database with what it notices by itself.
+// stopListening stops the proxy from receiving notifications, so that only what the database itself notices has an
+// effect.
 func (d *database) stopListening(t *testing.T) {
 	t.Helper()
 	d.enforcer.stop()
 	d.enforcer.goroutines.Wait()
 }
 
-// A rule of the owner's that answers in a statement's place is planned with the table that the statement names.
+// A rewrite rule that runs another statement instead is planned with a check of the table that the statement names.
 func TestRewriteRulesAfterDDL(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
@@ -193,9 +194,9 @@ func TestRewriteRulesAfterDDL(t *testing.T) {
 	}
 }
 
-// Where the database's clock was moved, or ours, what is planned under the seal of before is an error and no empty
-// answer, whatever rows there are. The proxy is told, looks at once, and seals by the new time; so does every other
-// session at the next look.
+// If the clock of the database or of the proxy jumps, a statement that is planned with an old seal fails, and does not
+// return an empty result, whatever rows there are. The proxy then refreshes at once and makes seals by the new time. So
+// do all other sessions at the next refresh.
 func TestMovedClocks(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +205,7 @@ func TestMovedClocks(t *testing.T) {
 			d.stopListening(t)
 			c, other := w.client("caregiver"), w.client("caregiver")
 			c.want(titles, "lake", "sea")
-			// As if both clocks had shown the same until now: the database's is another by this much.
+			// Simulates that the database's clock has jumped.
 			v := *d.servingState.Load()
 			v.clockOffset -= jump
 			d.servingState.Store(&v)

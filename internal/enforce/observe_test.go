@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// stateWithoutDatabase serves a policy over a table memories, by itself.
+// stateWithoutDatabase returns a state that serves a policy for a table memories. No database is needed.
 func stateWithoutDatabase(t *testing.T, text string) *state {
 	t.Helper()
 	memories := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "memories"}, Kind: catalog.Table, PrimaryKey: []string{"id"}}
@@ -33,7 +33,7 @@ func stateWithoutDatabase(t *testing.T, text string) *state {
 	return s
 }
 
-// rewritten is a text that agents may send.
+// rewritten rewrites a text that agents may send.
 func (s *state) rewritten(t *testing.T, text string) *rewrite.Result {
 	t.Helper()
 	res, refused := s.activeRewriter.Rewrite(text, false)
@@ -43,7 +43,7 @@ func (s *state) rewritten(t *testing.T, text string) *rewrite.Result {
 	return res
 }
 
-// Of a table that is only observed it is recorded which columns would be hidden and which would be masked.
+// For a table that the policy observes only, the record says which columns would be hidden and which masked.
 func TestHiddenAndMaskedColumnsOfObservedTables(t *testing.T) {
 	s := stateWithoutDatabase(t, "tables: { memories: { observe: true, rows: [ own: { column: user_id, is: user } ], "+
 		"columns: { id: allow, user_id: allow, title: { mask: hash } } } }\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// A statement that goes by the time begins by itself where one before it may take long.
+// A statement whose rows depend on the time runs in its own message if a statement before it may take long.
 func TestTimeDependentStatementsRunSeparately(t *testing.T) {
 	timed, plain := catalog.Name{Schema: "public", Name: "timed"}, catalog.Name{Schema: "public", Name: "plain"}
 	type one struct {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What operators are shown counts what was executed and refused, and has nothing of what was asked.
+// The overview for operators counts statements that were executed and refused, and has no text of a statement.
 func TestOverview(t *testing.T) {
 	w := start(t, nil)
 	c, other := w.client("caregiver"), w.client("other")
@@ -56,7 +56,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// The newest denials are kept, whatever agents do.
+// The list of denials has the newest ones, and its length is limited.
 func TestDenialsAreBounded(t *testing.T) {
 	var e Enforcer
 	for i := range 3*maxDenials + 7 {

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Settings by which texts, names and walls mean something else are as they are pinned, whatever is stored for the
-// agents' role or asked for by the client.
+// Settings that can change the meaning of texts, names or rules have fixed values, whatever is stored for the agents'
+// role or requested by the client.
 func TestPinnedSettings(t *testing.T) {
 	w := start(t, nil)
 	other := map[string]string{
@@ -31,11 +31,11 @@ func TestPinnedSettings(t *testing.T) {
 			t.Errorf("%s is not pinned", name)
 		}
 	}
-	for name, value := range map[string]string{ // what the walls are built on
+	for name, value := range map[string]string{ // settings on which enforcement depends
 		"search_path": "public", "client_encoding": "UTF8", "standard_conforming_strings": "on",
 		"backslash_quote": "safe_encoding", "transform_null_equals": "off",
 		"row_security": "on", "default_transaction_isolation": "read committed",
-		"from_collapse_limit": "11", "join_collapse_limit": "11", // and how they are planned: four tables under rules are nine and more
+		"from_collapse_limit": "11", "join_collapse_limit": "11", // four tables with rules are nine relations or more
 	} {
 		if access.Params[name] != value {
 			t.Errorf("%s is pinned to %q, want %q", name, access.Params[name], value)
@@ -66,7 +66,7 @@ func TestPinnedSettings(t *testing.T) {
 		}
 	}
 
-	// A client that asks for one is refused, or not heard; of these two by the wire, which puts the pinned one in its place.
+	// A client that requests another value is refused, or its request has no effect. The proxy itself sets the latter two.
 	byWire := []string{"default_transaction_isolation", "jit"}
 	rows, err := w.dba.Query(t.Context(), "SELECT name, setting FROM pg_settings")
 	if err != nil {
@@ -92,7 +92,7 @@ func TestPinnedSettings(t *testing.T) {
 	}
 }
 
-// What looks at a database has its own settings, whatever the database and the role have.
+// The control connection has its own settings, whatever the database and the role have.
 func TestControlSettings(t *testing.T) {
 	w := start(t, nil)
 	for name, value := range map[string]string{
@@ -120,7 +120,7 @@ func TestControlSettings(t *testing.T) {
 				return err
 			}
 			if name == "application_name" && strings.HasPrefix(is, "pgconsent ") {
-				continue // each connection says what it does
+				continue // each connection has another name
 			}
 			if is != want {
 				t.Errorf("%s: %s is %q, want %q", who, name, is, want)

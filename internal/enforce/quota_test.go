@@ -64,9 +64,9 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestQuotasCountTogether: of one agent and one value all sessions count together, for each contract; nobody else's do.
-// It is held against plain sums: no more is reserved and returned than there is, and what was reserved and not returned
-// is there again. A quota that has room does not let through what a rate refuses.
+// TestQuotasCountTogether: for each contract, all sessions with the same agent and the same value share one quota;
+// other sessions have others. The test compares quotas with plain sums: no more is reserved than there is, and what was
+// reserved and not returned is available again. A quota with room does not allow what a rate refuses.
 func TestQuotasCountTogether(t *testing.T) {
 	w := start(t, func(w *world) {
 		w.write(strings.Replace(rules, "\ntables:", "\nlimits: { statements: 1000 }\ntables:", 1))
@@ -79,7 +79,7 @@ func TestQuotasCountTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Decider.(*session).info.ID = fmt.Sprint(name, len(sessions)) // no two sessions have one
+		c.Decider.(*session).info.ID = fmt.Sprint(name, len(sessions)) // each session has another id
 		sessions = append(sessions, c)
 	}
 	const atMost = 6

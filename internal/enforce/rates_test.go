@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestReservations: sessions that reserve at once never have more than the smallest of the rates, and what they give
-// back is there again.
+// TestReservations: sessions that reserve at the same time never get more than the smallest of the rates, and what they
+// give back is available again.
 func TestReservations(t *testing.T) {
 	now := time.Now()
 	for _, perMin := range []int{1, 50, 10_000} {
@@ -43,7 +43,7 @@ func TestReservations(t *testing.T) {
 			})
 		}
 		sessions.Wait()
-		// A session may have met what others had taken and gave back later.
+		// A session may have found no room because others gave back only later.
 		for {
 			n, short, _ := takeFromRates(limits, now)
 			if short != nil {
@@ -61,7 +61,7 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// TestRatesChange: a reload changes what there is at once, and the clock going back gives nothing.
+// TestRatesChange: a reload changes the available amount at once, and a clock that goes back adds nothing.
 func TestRatesChange(t *testing.T) {
 	var b tokenBucket
 	now := time.Now()
@@ -85,8 +85,8 @@ func TestRatesChange(t *testing.T) {
 	}
 }
 
-// TestOnlyFullBucketsAreDropped: where there is no room for more counts, those are dropped that a new one would be the
-// same as, and no others.
+// TestOnlyFullBucketsAreDropped: if there is no room for more buckets, only those are dropped that are full, as a new
+// bucket would be.
 func TestOnlyFullBucketsAreDropped(t *testing.T) {
 	l := newRateLimiters()
 	now := time.Now()
@@ -96,7 +96,7 @@ func TestOnlyFullBucketsAreDropped(t *testing.T) {
 		func(c *rateBuckets) { c.statements.take(1, 10, now) },
 		func(c *rateBuckets) { c.keyLookups.take(1, 10, now) },
 		func(c *rateBuckets) { c.rows.reserve(1, 10, now) },
-		func(c *rateBuckets) { c.rows.reserve(1, 10, now.Add(-time.Hour)) }, // full again, and not settled
+		func(c *rateBuckets) { c.rows.reserve(1, 10, now.Add(-time.Hour)) }, // full by now, but not refilled yet
 	}
 	for n := range 1 << len(use) {
 		c := l.bucketsFor(rateKey{value: strconv.Itoa(n)})

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// Which statements go by the time, read other servers and read what nobody tells of: whatever stands between them and
-// the table that does, and of a policy that has nothing of the kind none.
+// The enforcer knows which statements depend on the time, read other servers, or read relations whose changes are not
+// reported. It finds such relations behind any number of views and functions, and finds none if the policy has none.
 func TestRelationsReadByStatements(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.Exec(t.Context(), "LOAD 'postgres_fdw'"); err != nil {
@@ -50,7 +50,7 @@ func TestRelationsReadByStatements(t *testing.T) {
 	const all = "*"
 	for name, c := range map[string]struct {
 		policy                    string
-		timed, foreign, untracked []string // of what is asked about; all: of everything
+		timed, foreign, untracked []string // relations for which the test asks; all: every relation
 	}{
 		"nothing": {head + "tables:\n" + plain + "views: { of_plain: {} }\n" + tail, nil, nil, nil},
 		"time": {head + "tables:\n" + plain +

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// forReading has every way to record an attribute.
+// forReading is a policy with every way to record an attribute.
 const forReading = `version: 1
 attributes:
   user: { type: uuid, source: credential, audit: subject }
@@ -23,7 +23,8 @@ tables:
   people: { rows: [ { own: { column: user_id, is: user } } ] }
 `
 
-// Records speak of a person by a reference, which the database forgets: after that nothing in them tells whose they were.
+// Records have a reference in place of a person's id. When the database forgets the reference, the records no longer
+// reveal whose they were.
 func TestRecordsAreForgotten(t *testing.T) {
 	w := start(t, func(w *world) {
 		if err := install(t.Context(), w.dba, forReading); err != nil {
@@ -58,7 +59,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 	if rows.Err() != nil || len(refs) != 4 {
 		t.Fatalf("references of %v (%v), want those of two users and two groups", refs, rows.Err())
 	}
-	// What is erased from the registry is forgotten with it, and what is not there by itself.
+	// A person who is erased from the registry is forgotten, too. What is not in the registry can be forgotten by a call.
 	w.exec("INSERT INTO pgconsent.subject VALUES (gen_random_uuid(), '" + ann + "', '\\x00')")
 	w.exec("UPDATE pgconsent.subject SET subject = NULL, key = NULL, erased_at = now()")
 	w.exec("SELECT pgconsent.audit_forget('marker-of-a-group')")
@@ -66,7 +67,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 	if err := w.dba.QueryRow(t.Context(), "SELECT count(*) FROM pgconsent.audit_subject").Scan(&left); err != nil || left != 2 {
 		t.Errorf("%d references are left (%v), want those of the other", left, err)
 	}
-	// The person comes back: as somebody else.
+	// A person who comes back gets a new reference.
 	c := w.client("caregiver")
 	c.want("SELECT count(*) FROM memories", "3")
 	c.Close()
@@ -104,7 +105,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 	}
 }
 
-// What cannot be recorded is not answered.
+// A session whose user gets no reference for the records is refused.
 func TestSessionsNeedReferences(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
@@ -115,9 +116,9 @@ func TestSessionsNeedReferences(t *testing.T) {
 	}
 }
 
-// A record names the epoch of consent that its statement saw.
+// A record has the consent epoch that its statement has seen.
 func TestRecordsNameTheConsentEpoch(t *testing.T) {
-	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour }) // so that only the notification tells
+	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour }) // so that only the notification has an effect
 	c := w.client("caregiver")
 	c.want("SELECT title FROM memories WHERE id = 1", "lake")
 	w.exec("INSERT INTO pgconsent.subject VALUES (gen_random_uuid(), 'somebody', '\\x00')")

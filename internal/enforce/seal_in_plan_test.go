@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A session has its server process for itself, and its seal says so: the plan of a prepared text holds the seal.
+// If a session does not share its backend, its seal says so, and the plan of a prepared statement contains the seal.
 func TestSealGoesIntoPlans(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")

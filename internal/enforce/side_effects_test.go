@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A text that writes does more than show rows, whatever it returns, also where it only prepares it.
+// A text that writes has side effects, whatever it returns, and also if it only prepares the write.
 func TestWritesDoMoreThanShowRows(t *testing.T) {
 	s := stateWithoutDatabase(t, "tables: { memories: { rows: [ own: { column: user_id, is: user } ], write: { commands: "+
 		"[insert, update, delete], columns: [id, title], stamp: { user_id: { attribute: user } }, accept: [conflicts] } } }\n")
@@ -29,9 +29,9 @@ func TestWritesDoMoreThanShowRows(t *testing.T) {
 	}
 }
 
-// TestBoundedResultsAreRolledBack: a bounded result is taken back with what its execution did, in whatever it stands: a
-// write, a function that is not known to leave everything as it is, whatever others may have put behind a view, and
-// what is run by name.
+// TestBoundedResultsAreRolledBack: if a result exceeds a limit, the changes of the execution are rolled back with it.
+// This holds for a write, for a function that may change something, for a view with such a function, and for statements
+// that are run by name.
 func TestBoundedResultsAreRolledBack(t *testing.T) {
 	tier.All(t)
 	const representingPolicy = `version: 1

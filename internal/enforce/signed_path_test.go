@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A signed path that a probe has shut stays shut, and agents are served.
+// If a probe has switched off the signed path, it stays off, and agents are served nevertheless.
 func TestSignedPathIsSwitchedOff(t *testing.T) {
 	var off syncFlag
 	w := start(t, func(w *world) {
@@ -47,8 +47,8 @@ func TestSignedPathIsSwitchedOff(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// TestSignedPathStaysOff: a policy that is read again does not open the path, and a path that shuts with nothing else
-// changed is shut for what was decided before.
+// TestSignedPathStaysOff: reading the policy again does not switch the signed path on. If the path is switched off
+// without another change, this also applies to statements that were decided before.
 func TestSignedPathStaysOff(t *testing.T) {
 	tier.All(t)
 	var off syncFlag
@@ -66,7 +66,7 @@ func TestSignedPathStaysOff(t *testing.T) {
 	})
 	c := w.client("caregiver")
 	path := func() verdict.Path {
-		c.seal() // with the rights of now
+		c.seal() // with the present rights
 		return c.Decide(t.Context(), titles, verdict.Simple).Path
 	}
 	if got := path(); got != verdict.PathSigned {
@@ -101,7 +101,7 @@ func TestSignedPathStaysOff(t *testing.T) {
 	look(verdict.PathRowSecurity)
 }
 
-// What a Parse declares its parameters as decides whether the text may take the signed path.
+// The types that a Parse message declares for parameters decide whether the statement may use the signed path.
 func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
@@ -120,7 +120,7 @@ func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 		{"SELECT title FROM memories WHERE id = $1", []uint32{0}, verdict.PathSigned},
 		{"SELECT title FROM memories WHERE id = $1", []uint32{23}, verdict.PathSigned},
 		{"SELECT title FROM memories WHERE id = $1", []uint32{1700}, verdict.PathRowSecurity},    // the column is converted
-		{"SELECT title FROM memories WHERE id = $1::int", []uint32{25}, verdict.PathRowSecurity}, // the value is, when it comes to a row
+		{"SELECT title FROM memories WHERE id = $1::int", []uint32{25}, verdict.PathRowSecurity}, // converted for each row
 		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 25}, verdict.PathSigned},
 		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 19}, verdict.PathRowSecurity},
 		{"SELECT title FROM memories WHERE title LIKE $1", nil, verdict.PathSigned},
@@ -128,13 +128,13 @@ func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 		{"SELECT title FROM memories WHERE title LIKE $1", []uint32{1042}, verdict.PathRowSecurity},
 		{"SELECT title FROM memories WHERE left(title, $1) = 'a'", nil, verdict.PathRowSecurity},
 		{"SELECT title FROM memories LIMIT $1", []uint32{20}, verdict.PathSigned},
-		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", nil, verdict.PathSigned}, // the value is looked at
+		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", nil, verdict.PathSigned}, // value checked
 		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", []uint32{25}, verdict.PathRowSecurity},
 		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1 + 1)", nil, verdict.PathRowSecurity},
 		{"SELECT title FROM memories WHERE id = ANY ($1)", []uint32{1016}, verdict.PathSigned},
 		{"SELECT title FROM memories WHERE title = ANY ($1::text[])", []uint32{1009}, verdict.PathSigned},
 		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{23}, verdict.PathSigned},
-		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{20}, verdict.PathRowSecurity}, // the value is narrowed, when it comes to a row
+		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{20}, verdict.PathRowSecurity}, // narrowed for each row
 		{"SELECT title FROM memories WHERE id = $1 AND title = $1", nil, verdict.PathRowSecurity},
 	} {
 		v := c.Decide(t.Context(), q.sql, verdict.Extended)
@@ -153,9 +153,9 @@ func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 	}
 }
 
-// TestDeclaredTypesOfAnyParameter: a type that may not be named is refused, and one that the signed path was not
-// leak-safe for takes the other, at whichever place it stands among others, declared or left to the server, through
-// either path.
+// TestDeclaredTypesOfAnyParameter: a declared type that agents may not use is refused. A type with which the statement
+// is not leak-safe on the signed path leads to row security. This holds for each parameter, with other parameters
+// declared or not, on both paths.
 func TestDeclaredTypesOfAnyParameter(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
@@ -191,14 +191,14 @@ func TestDeclaredTypesOfAnyParameter(t *testing.T) {
 	}
 }
 
-// A cast says of which type its parameter is, unless the client declares another: then it may fail, and gets a
-// hardened plan, when it is asked again as well.
+// A cast determines the type of its parameter, unless the client declares another type. Then the cast may fail, so that
+// the statement gets a hardened plan, also at a recheck.
 func TestDeclaredTypesGetHardenedPlans(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
 	const text = 25
 	notReloaded := map[*verdict.Verdict]bool{}
-	for sql, want := range map[string][2]bool{ // as the server takes it, and declared
+	for sql, want := range map[string][2]bool{ // without and with a declared type
 		"SELECT title FROM memories WHERE id = $1":                     {false, false},
 		"SELECT title FROM memories WHERE id = $1::int":                {false, true},
 		"SELECT title FROM memories WHERE id = $1::int + 1":            {true, true},
@@ -228,7 +228,7 @@ func TestDeclaredTypesGetHardenedPlans(t *testing.T) {
 	}
 }
 
-// A type that a Parse declares may be one whose casts are others' functions: what the text casts, it is not given.
+// A Parse may declare a type that has casts by functions of users. A statement that would call such a cast is refused.
 func TestDeclaredTypesWithUserCasts(t *testing.T) {
 	w := start(t, func(w *world) {
 		w.exec("CREATE TYPE public.gauge AS (n int, unit text); CREATE FUNCTION public.gauged(public.gauge) " +
@@ -247,7 +247,7 @@ func TestDeclaredTypesWithUserCasts(t *testing.T) {
 	}
 }
 
-// What was judged for row security stays so when it is asked again under other catalogs.
+// A statement that was decided for row security stays so at a recheck with changed catalogs.
 func TestRecheckKeepsTheRowSecurityPath(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
@@ -271,7 +271,7 @@ func TestRecheckKeepsTheRowSecurityPath(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// lookAgain waits until what was changed in the catalogs has been looked at.
+// lookAgain waits until the enforcer has refreshed its catalogs.
 func (w *world) lookAgain(t *testing.T) {
 	t.Helper()
 	if err := w.db0(t).refresh(t.Context()); err != nil {

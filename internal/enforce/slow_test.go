@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// TestSlowProbes: while a look waits for the server, agents are served as long as the database itself
-// tells of changes, and no longer than StaleAfter where it does not. The look goes on on its connection, and is used
-// when it comes.
+// TestSlowProbes: while a probe waits for the server, agents are served as long as the database itself reports changes,
+// and otherwise no longer than StaleAfter. The probe continues on its connection, and its result is used when it is
+// complete.
 func TestSlowProbes(t *testing.T) {
 	for name, told := range map[string]bool{"with event triggers": true, "without": false} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// States that differ in anything that decides are not taken for each other.
+// Two states that differ in anything that affects verdicts have different versions.
 func TestStatesDiffer(t *testing.T) {
 	w := start(t, nil)
 	v, refused := w.databases["memories"].current()
@@ -53,12 +53,12 @@ func TestStatesDiffer(t *testing.T) {
 		t.Error("two keys are taken for one")
 	}
 
-	// A signature of one set of rights is worthless under another.
+	// A signature that was made for one profile is not valid for another.
 	cfg := w.databases["memories"].cfg
 	here := profileName(cfg, v.state.policy, v.state.plan)
 	role := cfg
 	role.AgentRole = "another"
-	alone, _ := of(rules + "limits: { statements: 5 }\n") // another policy of the same plan
+	alone, _ := of(rules + "limits: { statements: 5 }\n") // another policy with the same plan
 	for name, other := range map[string]string{
 		"role": profileName(role, v.state.policy, v.state.plan), "policy": profileName(cfg, alone, v.state.plan), "plan": profileName(cfg, v.state.policy, plan),
 	} {

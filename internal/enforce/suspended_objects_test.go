@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Each suspended object is listed once, with what it is suspended for and what helps.
+// Each suspended object is listed once, with the cause and the remedy.
 func TestSuspendedObjects(t *testing.T) {
 	name := func(n string) catalog.Name { return catalog.Name{Schema: "public", Name: n} }
 	if got := (suspension{}).objects("app"); got != nil {

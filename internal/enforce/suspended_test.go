@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// withSignedViews serves the rules by signed views, which list columns.
+// withSignedViews starts an enforcer that serves the rules by signed views, which list columns.
 func withSignedViews(t *testing.T) *world {
 	t.Helper()
 	return start(t, func(w *world) {
@@ -27,13 +27,13 @@ func withSignedViews(t *testing.T) *world {
 	})
 }
 
-// TestAlteredTablesAreSuspended: a listed table that is not as it was when the policy was installed is not
-// served, nor is what depends on it; all else is, and so is all of it once the change is undone.
+// TestAlteredTablesAreSuspended: a listed table that has been altered since the policy was installed is suspended, and
+// so is what depends on it. All other objects are served, and all of them once the change is undone.
 func TestAlteredTablesAreSuspended(t *testing.T) {
 	const people = "SELECT name FROM people"
 	for name, change := range map[string]struct {
 		alter, undo string
-		people      bool // are served meanwhile
+		people      bool // people is served meanwhile
 	}{
 		"a column that is computed": {
 			"ALTER TABLE public.memories ADD COLUMN more text GENERATED ALWAYS AS (title) STORED", "ALTER TABLE public.memories DROP COLUMN more", true},
@@ -89,8 +89,8 @@ func TestAlteredTablesAreSuspended(t *testing.T) {
 	}
 }
 
-// TestStartWithAnAlteredSchema: a proxy that is started after a change suspends the same tables as one that was
-// running, and serves the rest; and it serves all of it once the change is undone.
+// TestStartWithAnAlteredSchema: a proxy that starts after such a change suspends the same tables as one that was
+// running, and serves the others. It serves all of them once the change is undone.
 func TestStartWithAnAlteredSchema(t *testing.T) {
 	w := withSignedViews(t)
 	w.client("caregiver").want(titles, "lake", "sea")
@@ -127,7 +127,7 @@ func TestStartWithAnAlteredSchema(t *testing.T) {
 	c.seal()
 	c.want(titles, "lake", "sea")
 
-	// What was remembered for another policy is not used.
+	// What was stored for another policy is not used.
 	w.Close()
 	w.exec("ALTER TABLE public.people RENAME consent_status TO agreed; UPDATE pgconsent.installed_catalog SET hash = 'other'")
 	if e, err := New(t.Context(), w.cfg); err == nil {
@@ -138,8 +138,9 @@ func TestStartWithAnAlteredSchema(t *testing.T) {
 	}
 }
 
-// TestCreatedAndDroppedFunctionsAndTables: another function of a listed one's name, or none any more, suspends its
-// calls; a listed table that was dropped, and what the owner dropped with it, those that need it. All else is answered.
+// TestCreatedAndDroppedFunctionsAndTables: if a function with the name of a listed one is created, or a listed function
+// is dropped, its calls are suspended. If a listed table is dropped, with what the owner drops with it, statements that
+// need it are suspended. All others are answered.
 func TestCreatedAndDroppedFunctionsAndTables(t *testing.T) {
 	const calling = rules + `  notes: { rows: [ { own: { column: user_id, is: user } } ] }
 functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
@@ -154,9 +155,9 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 		{"DROP FUNCTION public.calm()", []string{calm}},
 		{"DROP FUNCTION public.calm(); CREATE FUNCTION public.calm(more int DEFAULT 1) RETURNS int LANGUAGE sql STABLE RETURN 1",
 			[]string{calm}},
-		{"DROP TABLE public.notes CASCADE", []string{notes, calm}}, // which may read it
+		{"DROP TABLE public.notes CASCADE", []string{notes, calm}}, // calm may read the table
 		{"DROP TABLE public.notes CASCADE; DROP FUNCTION public.fixed()", []string{notes, calm, fixed}},
-		// They may be what the name of a column means.
+		// A call of these functions may look like a column of the table.
 		{"CREATE FUNCTION public.calm(public.people) RETURNS int LANGUAGE sql STABLE RETURN 1",
 			[]string{calm, fixed, notes, people, titles}},
 		{"CREATE FUNCTION public.calm(VARIADIC anyarray) RETURNS int LANGUAGE sql AS 'SELECT 1'",
@@ -206,8 +207,8 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 	}
 }
 
-// TestChangesOfTheWholeDatabaseRefuseEverybody: where what has changed is no table, or another policy is installed,
-// nobody is served.
+// TestChangesOfTheWholeDatabaseRefuseEverybody: if something else than a table has changed, or another policy is
+// installed, all agents are refused.
 func TestChangesOfTheWholeDatabaseRefuseEverybody(t *testing.T) {
 	w := withSignedViews(t)
 	d := w.db0(t)
@@ -220,8 +221,8 @@ func TestChangesOfTheWholeDatabaseRefuseEverybody(t *testing.T) {
 	eventually(t, "refused", func() bool { _, refused := d.current(); return refused != nil })
 }
 
-// TestUnsafeTablesAreSuspended: where Check says which tables are not safe, these are not served, nor is what
-// depends on them, until it takes that back.
+// TestUnsafeTablesAreSuspended: tables that Check reports as unsafe are suspended, and so is what depends on them,
+// until Check no longer reports them.
 func TestUnsafeTablesAreSuspended(t *testing.T) {
 	var unsafe syncFlag
 	var oid uint32
@@ -244,7 +245,7 @@ func TestUnsafeTablesAreSuspended(t *testing.T) {
 			t.Fatal(refused)
 		}
 		unsafe.set(!serves)
-		w.exec("CREATE INDEX ON public.people (name)") // Check is asked at once
+		w.exec("CREATE INDEX ON public.people (name)") // so that Check is called at once
 		eventually(t, "what Check says", func() bool { return w.db0(t).servingState.Load().state.suspension.isEmpty() == serves })
 		if err := w.Ready(); err != nil {
 			t.Error(err)
@@ -260,16 +261,16 @@ func TestUnsafeTablesAreSuspended(t *testing.T) {
 			c.refused(titles, sqlstate.ObjectNotInPrerequisiteState)
 		}
 	}
-	// One that nobody knows is no table by itself.
+	// If Check reports a table that is not known, everything is refused.
 	oid = 1
 	unsafe.set(true)
 	w.exec("CREATE INDEX ON public.people (name)")
 	eventually(t, "refused", func() bool { return w.Ready() != nil })
 }
 
-// TestFunctionsCannotReadUnprotectedTables: while a table is not protected, what may read it by functions of others is
-// refused as well: views, writes, which run triggers, and functions. Where only its definition has changed, a table
-// that nothing connects with it takes writes.
+// TestFunctionsCannotReadUnprotectedTables: while a table is not protected, everything is refused that may read it
+// through functions of users: views, functions, and writes, which run triggers. If only its definition has changed,
+// agents may still write to tables that have no connection with it.
 func TestFunctionsCannotReadUnprotectedTables(t *testing.T) {
 	const representingPolicy = `version: 1
 attributes: { user: { type: uuid, source: credential } }

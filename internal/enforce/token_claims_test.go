@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A claim that would be worth nothing in a database is told, with its name and the database's; and no token lets the
-// agent in.
+// A claim of tokens that has no effect in a database is reported, with its name and that of the database. No token then
+// lets the agent in.
 func TestUndeclaredTokenClaims(t *testing.T) {
 	doc, err := policy.Parse("policy.yaml",
 		[]byte("version: 1\nattributes: { user: { type: text, source: credential }, lang: { type: text, source: "+

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// What a text reads, or a function that it calls may read, of whose changes nobody tells is found wherever it stands
-// among the others.
+// Relations whose changes are not reported are found in a statement at any place, whether the statement reads them
+// itself or calls a function that may read them.
 func TestUntrackedRelationsAmongOthers(t *testing.T) {
 	loose, told := catalog.Name{Schema: "public", Name: "loose"}, catalog.Name{Schema: "public", Name: "told"}
 	other := catalog.Name{Schema: "other", Name: "loose"}
@@ -44,8 +44,8 @@ func TestUntrackedRelationsAmongOthers(t *testing.T) {
 	}
 }
 
-// What a function of the policy does besides what is written is not in a text that calls it: it may read tables unless
-// PostgreSQL is told that it depends on its arguments alone, and each of its overloads counts.
+// A function of the policy may read tables that are not in the statement, unless it is IMMUTABLE. Each of its overloads
+// counts.
 func TestFunctionsThatMayReadTables(t *testing.T) {
 	for _, overloads := range []string{"i", "s", "v", "ii", "is", "si", "iv", "vi", "iis", "isi", "sii"} {
 		spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
@@ -71,8 +71,8 @@ func TestFunctionsThatMayReadTables(t *testing.T) {
 	}
 }
 
-// TestUncheckedFunctionCalls: a statement that reads a table is held by the table's row policies, which ask whether
-// the catalogs have changed; one of several may be prepared, and run later without the others.
+// TestUncheckedFunctionCalls: a statement that reads a table is checked by the table's row policies, which find out
+// whether the catalogs have changed. Of several statements, one may be prepared and run later without the others.
 func TestUncheckedFunctionCalls(t *testing.T) {
 	w := withSignedViews(t)
 	v, refused := w.db0(t).current()

@@ -1,5 +1,5 @@
-// Package attacks sends what is known from elsewhere to break row-level rules: published lists of vectors, PostgreSQL's
-// own tests and its CVEs about row security. Each runs over the wire on two databases that differ in hidden rows only,
-// in every mode an operator may choose. The answers must be equal, byte for byte but for the order of rows, and without
-// a hidden row's marker.
+// Package attacks sends statements that are known to break row-level rules elsewhere: published lists of attack
+// vectors, PostgreSQL's own tests, and its CVEs about row security. Each statement is sent over the wire to two
+// databases that differ in hidden rows only, in every mode that an operator can configure. The answers must be equal
+// byte for byte, except for the order of rows, and must not contain the marker of a hidden row.
 package attacks

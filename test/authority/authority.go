@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// Authority signs certificates.
+// Authority is a certificate authority.
 type Authority struct {
 	Certificate *x509.Certificate
 	Key         *ecdsa.PrivateKey
 }
 
-// New makes a certificate authority whose certificate by has signed; nil: it signs its own.
+// New makes a certificate authority. signer signs its certificate; if signer is nil, the certificate signs itself.
 func New(t testing.TB, name string, signer *Authority, until time.Time) *Authority {
 	t.Helper()
 	a := &Authority{&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: until,
@@ -36,8 +36,8 @@ func New(t testing.TB, name string, signer *Authority, until time.Time) *Authori
 	return a
 }
 
-// Issue makes a client's certificate with this Common Name, valid for an hour. The functions edit may change it before
-// it is signed.
+// Issue makes a client's certificate with the Common Name name, valid for an hour. The functions in edit may change it
+// before it is signed.
 func (a *Authority) Issue(t testing.TB, name string, edit ...func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
@@ -50,7 +50,7 @@ func (a *Authority) Issue(t testing.TB, name string, edit ...func(*x509.Certific
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
 }
 
-// ForServer turns a client's certificate into one for a server on this machine.
+// ForServer is a function for Issue that makes the certificate one of a server on this machine.
 func ForServer(c *x509.Certificate) {
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	c.DNSNames, c.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}

@@ -1,5 +1,5 @@
-// Package demos starts worlds as `pgconsent demo` does, for tests of HTTP, MCP and the console. It is not part of
-// test/instance, because the tests of packages that package demo imports use test/instance.
+// Package demos starts example worlds like `pgconsent demo` does, for tests of HTTP, MCP and the console. It is
+// separate from test/instance to avoid an import cycle: package demo imports packages whose tests import test/instance.
 package demos
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/world"
 )
 
-// GuestDSN is the connection string of a role of the test server that may create databases and roles.
+// GuestDSN returns the connection string of a role on the test server that may create databases and roles.
 var GuestDSN = sync.OnceValues(func() (string, error) {
 	conn, err := pgx.Connect(context.Background(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres", pgtest.SocketDir(), pgtest.Port()))
 	if err != nil {
@@ -32,11 +32,12 @@ var GuestDSN = sync.OnceValues(func() (string, error) {
 	return fmt.Sprintf("postgres://demo_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
 })
 
-// usedAddresses are the addresses that FreeAddress has returned. The kernel may offer an address again as soon as its
+// usedAddresses has the addresses that FreeAddress has returned. The kernel may choose an address again as soon as its
 // listener is closed.
 var usedAddresses sync.Map
 
-// FreeAddress returns an address of the loopback interface on which nobody listens, a new one each time.
+// FreeAddress returns an address of the loopback interface on which nobody listens, and which it has not returned
+// before.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for {
@@ -52,8 +53,9 @@ func FreeAddress(t testing.TB) string {
 	}
 }
 
-// StartDemo starts a world on the test server, as the command would, until the test ends. name is a world of the
-// repository or a folder. The database and roles have fixed names, so that a world runs only once at a time.
+// StartDemo starts a world on the test server, as `pgconsent demo` would, and stops it when the test ends. name is the
+// name of a world of the repository, or a folder. The database and the roles have fixed names, so that the same world
+// cannot run twice at the same time.
 func StartDemo(t testing.TB, name string) *demo.RunningDemo {
 	t.Helper()
 	dsn, err := GuestDSN()
@@ -79,12 +81,12 @@ func StartDemo(t testing.TB, name string) *demo.RunningDemo {
 	return r
 }
 
-// removeDemo removes the demo's database and roles. Each migrate on the server grants rights to all roles, and a role
-// with rights cannot be dropped. So these rights are revoked first in the databases of other tests.
+// removeDemo removes the database and the roles of a demo. Migrations of other tests may have granted rights in their
+// databases to these roles, which can be dropped only after the rights have been revoked.
 func removeDemo(dsn string, w *world.World) error {
 	ctx := context.Background()
 	var err error
-	for range 50 { // another test may migrate meanwhile, or drop its database, which ends this connection (57P01)
+	for range 50 { // Another test may migrate at this time, or drop its database, which ends our connection there (57P01).
 		if err = revokeFromRoles(ctx, "pgconsent_demo_"+w.Name); err == nil {
 			err = demo.RemoveFromServer(ctx, dsn, w, func(string) {})
 		}
@@ -98,7 +100,7 @@ func removeDemo(dsn string, w *world.World) error {
 	return err
 }
 
-// revokeFromRoles revokes the rights of roles whose names begin with a prefix, in each database but their own.
+// revokeFromRoles revokes all rights of the roles whose names begin with prefix, in every database but their own.
 func revokeFromRoles(ctx context.Context, prefix string) error {
 	type right struct{ Role, Database string }
 	var rights []right
@@ -130,7 +132,7 @@ func revokeFromRoles(ctx context.Context, prefix string) error {
 			return err
 		})
 		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == "3D000" { // the database was dropped
+		if errors.As(err, &pg) && pg.Code == "3D000" { // another test has dropped the database
 			err = nil
 		}
 	}

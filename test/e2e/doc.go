@@ -1,6 +1,7 @@
-// Package e2e holds the end-to-end tests: real clients, the real proxy, a real PostgreSQL with the arcive world.
+// Package e2e has the end-to-end tests: real clients, the real proxy, and a real PostgreSQL with the example world
+// arcive.
 //
-// They compare pgconsent with PostgreSQL and not with itself. Every answer is compared with PostgreSQL's on a copy
-// from which the invisible rows were physically deleted (oracle), and on a twin that differs in invisible rows only
-// (pairs). Every byte an agent receives is searched for the markers that hidden rows carry (tap).
+// The tests compare pgconsent's answers with PostgreSQL's. One comparison is with a copy of the database from which the
+// invisible rows were physically deleted (oracle), another with a copy that has other invisible rows (pairs). All bytes
+// that an agent receives are searched for the markers in hidden rows (tap).
 package e2e

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// cluster is a PostgreSQL server that can be killed, and started again in the same folder.
+// cluster is a PostgreSQL server that a test can kill and start again with the same data.
 type cluster struct {
 	t      testing.TB
 	config pgcluster.Config
@@ -24,8 +24,8 @@ type cluster struct {
 	db     *pgtest.DB
 }
 
-// startCluster starts a server. It does not sync to disk: only the process is killed, not the kernel, so that what it
-// has written survives.
+// startCluster starts a server without fsync. Tests kill only the process and not the kernel, so that written data
+// survive nevertheless.
 func startCluster(t testing.TB) *cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "faults")
@@ -60,7 +60,7 @@ func (c *cluster) socket() string {
 	return fmt.Sprintf("%s/.s.PGSQL.%d", c.server.SocketDir, c.server.Port)
 }
 
-// restart kills the server and starts it again, whereupon it recovers from its WAL.
+// restart kills the server and starts it again. The server then recovers from its WAL.
 func (c *cluster) restart() {
 	c.t.Helper()
 	if err := syscall.Kill(c.server.PID(), syscall.SIGKILL); err != nil {
@@ -73,8 +73,8 @@ func (c *cluster) restart() {
 	c.start()
 }
 
-// withSuperuser runs f on a superuser's connection, past the proxies. If f fails because the server recovers, it tries
-// again.
+// withSuperuser calls f with a superuser's connection that bypasses the proxies. It repeats this if f fails because the
+// server is recovering.
 func (c *cluster) withSuperuser(f func(ctx context.Context, conn *pgx.Conn) error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
@@ -95,7 +95,7 @@ func (c *cluster) withSuperuser(f func(ctx context.Context, conn *pgx.Conn) erro
 	}
 }
 
-// processes returns the ids of the server processes for the sessions of a role.
+// processes returns the process ids of the server's backends for the sessions of a role.
 func (c *cluster) processes(role string) (pids []int) {
 	c.t.Helper()
 	c.withSuperuser(func(ctx context.Context, conn *pgx.Conn) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/network"
 )
 
-// randomFault draws the fault of one connection: one of oneIn connections ends, and as many are slow. The result what
-// is for the report.
+// randomFault chooses the fault of a new connection: one of oneIn connections is cut, as many are slow, and the others
+// have no fault. kind describes the fault for the report.
 func randomFault(random *rand.Rand, oneIn int) (f network.Fault, kind string) {
 	switch random.IntN(oneIn) {
 	case 0:
@@ -27,7 +27,7 @@ func randomFault(random *rand.Rand, oneIn int) (f network.Fault, kind string) {
 	return network.Fault{}, ""
 }
 
-// causeEvent makes an event happen that affects all sessions.
+// causeEvent causes an event that affects all sessions, such as the end of the server.
 func (r *round) causeEvent(event string, random *rand.Rand) {
 	switch event {
 	case "cut clients", "cut server":

@@ -20,13 +20,13 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// faultKind says what breaks in a round.
+// faultKind says what fails in a round.
 type faultKind struct {
 	name                               string
-	breaksClientSide, breaksServerSide bool     // faults break connections of clients, and connections to the server
-	events                             []string // events that affect all sessions; they are repeated in this order
-	losesSessions                      bool     // a session may be lost although its connection to the proxy has no fault
-	quick                              bool     // also in the quick run
+	breaksClientSide, breaksServerSide bool     // connections of clients fail; connections to the server fail
+	events                             []string // events that affect all sessions, repeated in this order
+	losesSessions                      bool     // even a session without a fault on its client connection may be lost
+	quick                              bool     // the quick run has such a round, too
 }
 
 var faultKinds = []faultKind{
@@ -39,34 +39,34 @@ var faultKinds = []faultKind{
 		losesSessions: true, quick: true},
 }
 
-// outcome is what is known about the commit of a transaction.
+// outcome is what a client knows about the commit of its transaction.
 type outcome int
 
 const (
-	acknowledged outcome = iota // the client was told that it is committed
-	rolledBack                  // the client has not asked for its commit
-	uncertain                   // the client asked for its commit, and got no answer
+	acknowledged outcome = iota // the server has confirmed the commit to the client
+	rolledBack                  // the client has not sent COMMIT
+	uncertain                   // the client has sent COMMIT and got no answer
 )
 
-// transaction is a transaction in which a session has written rows.
+// transaction is a transaction in which a session has inserted rows.
 type transaction struct {
 	rows int
 	outcome
 }
 
-// round is a number of sessions that work while faults occur.
+// round is a set of sessions that work while faults occur.
 type round struct {
 	*stage
 	faultKind
 	number   int
 	seed     uint64
-	sessions int // the number of sessions in each mode
+	sessions int // number of sessions in each mode
 
 	doneSessions, steps atomic.Int64
 
 	mu      sync.Mutex
-	written map[string]transaction // the transactions, by mark and number
-	counts  map[string]int         // how many sessions ended and faults occurred, by kind
+	written map[string]transaction // transactions by mark and number
+	counts  map[string]int         // numbers of early ends and of faults, by kind
 }
 
 func (s *session) recordOutcome(rows int, o outcome) {
@@ -81,7 +81,7 @@ func (r *round) count(kind string) {
 	r.counts[kind]++
 }
 
-// countEnd notes how a session ended early.
+// countEnd counts a session that has ended early, by the kind of the end and its error.
 func (r *round) countEnd(kind string, err error) {
 	code := "connection lost"
 	var pg *pgconn.PgError
@@ -93,16 +93,16 @@ func (r *round) countEnd(kind string, err error) {
 	r.count(kind + " " + code)
 }
 
-// isExplained tells whether the faults of the round explain an error of a statement in a session that goes on.
+// isExplained reports whether faults of the round can cause this error in a statement, while the session continues.
 func (r *round) isExplained(code string) bool {
 	return len(r.events) > 0 && slices.Contains([]string{"40001", "57P03", "08006"}, code)
 }
 
-// run lets sessions work, in each mode the same number, and checks what they have left.
+// run runs the same number of sessions in each mode, and then checks the rows and resources that they have left.
 func (r *round) run(t testing.TB) {
 	t.Helper()
 	r.written = map[string]transaction{}
-	r.awaitServed() // Resources that the first session creates must exist before resources are counted.
+	r.awaitServed() // The first session creates resources that stay; it must run before resources are counted.
 	r.written, r.counts = map[string]transaction{}, map[string]int{}
 	resourcesBefore := r.awaitRest(nil)
 	r.steps.Store(0)
@@ -137,7 +137,7 @@ func (r *round) run(t testing.TB) {
 	r.checkLog()
 }
 
-// playSession runs a session, and tries again for as long as its login fails.
+// playSession runs a session. If its login fails, playSession tries again.
 func (r *round) playSession(m *mode, n int) {
 	mark := fmt.Sprintf("%s-%d-%d", m.name, r.number, n)
 	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
@@ -158,7 +158,7 @@ func (r *round) playSession(m *mode, n int) {
 	}
 }
 
-// runWitness runs sessions whose connections have no faults: each of their statements must be answered.
+// runWitness runs sessions whose client connections have no faults. Each of their statements must be answered.
 func (r *round) runWitness(m *mode, ended chan struct{}) {
 	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<31))
 	for n := 0; ; n++ {
@@ -174,7 +174,7 @@ func (r *round) runWitness(m *mode, ended chan struct{}) {
 	}
 }
 
-// planner returns a function that draws the faults of connections: one of oneIn ends, and as many are slow.
+// planner returns a function that chooses the faults of new connections: one of oneIn is cut, and as many are slow.
 func (r *round) planner(stream uint64, oneIn int) func() network.Fault {
 	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<30+stream))
 	return func() network.Fault {
@@ -186,7 +186,7 @@ func (r *round) planner(stream uint64, oneIn int) func() network.Fault {
 	}
 }
 
-// causeEvents causes the events of the round, each after some more sessions are done.
+// causeEvents causes the events of the round one after the other, each after some more sessions have ended.
 func (r *round) causeEvents(ended chan struct{}) {
 	if len(r.events) == 0 {
 		return
@@ -206,7 +206,7 @@ func (r *round) causeEvents(ended chan struct{}) {
 	}
 }
 
-// checkRows compares the rows that are in the table with the outcomes of transactions that sessions know.
+// checkRows compares the rows in the table with what the sessions know about the outcomes of their transactions.
 func (r *round) checkRows() {
 	r.t.Helper()
 	found := map[string]int{}
@@ -251,7 +251,7 @@ func (r *round) awaitServed() {
 		for i, a := range agents {
 			end := time.Now().Add(tier.Patience)
 			for attempt := 1; ; attempt++ {
-				// An attempt that fails may have committed rows, so the next one gets another mark.
+				// A failed attempt may have committed rows, so that the next attempt needs another mark.
 				mark := fmt.Sprintf("%s-%d-served-%d-%d", m.name, r.number, i, attempt)
 				_, err := r.runSession(m, a, mark, true, rand.New(rand.NewPCG(r.seed, uint64(i))))
 				if err == nil {
@@ -277,7 +277,7 @@ func (r *round) String() string {
 	return strings.Join(append(out, sortedCounts(r.counts)...), ", ")
 }
 
-// sortedCounts returns the counts as texts, sorted by what was counted.
+// sortedCounts returns each count with its name as text, sorted by name.
 func sortedCounts(counts map[string]int) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		out = append(out, fmt.Sprintf("%d %s", counts[name], name))

@@ -15,32 +15,32 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// session is an agent's session. Its mark is in all rows that it writes, and no other session has it.
+// session is the session of an agent. All rows that it inserts contain its mark, which no other session uses.
 type session struct {
 	*round
 	conn              *pgconn.PgConn
 	random            *rand.Rand
 	mark              string
 	user              int
-	actsForUser       bool // the agent acts for several users, and sets the user in the session
-	setsUserOnce      bool // the session sets the user once, not in each transaction
+	actsForUser       bool // the agent acts for several users, so that the session must set its user
+	setsUserOnce      bool // the session sets its user once, and not in each transaction
 	canceled          bool // the session has sent a cancel request, which may arrive late
-	transactionNumber int  // the number of the last transaction in which the session wrote
-	committedRows     int  // how many rows of the session are known to be committed
-	steps             int  // how many steps were answered
+	transactionNumber int  // number of the last transaction in which the session inserted rows
+	committedRows     int  // how many rows of the session are certainly committed
+	steps             int  // how many steps have been answered
 }
 
 // answer has the rows, the command tags and the error of a statement.
 type answer struct {
-	rows []string // one text for each row, with blanks between the values
+	rows []string // each row as one text, with blanks between its values
 	tags []string
 	err  error
 }
 
-// errConnectionEnded means that the connection has ended, so that no further answer comes.
+// errConnectionEnded is the error after the end of the connection, when no further answer can come.
 var errConnectionEnded = errors.New("the connection has ended")
 
-// runSession runs a session to its end, and returns how many of its steps were answered. It reaches the proxy through
+// runSession runs a session to its end, and returns how many of its steps were answered. The session connects through
 // the relay that causes faults, unless bypassRelay is set.
 func (r *round) runSession(m *mode, a agent, mark string, bypassRelay bool, random *rand.Rand) (answered int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
@@ -76,7 +76,7 @@ func (r *round) runSession(m *mode, a agent, mark string, bypassRelay bool, rand
 	return s.steps, nil
 }
 
-// step does one thing at random.
+// step performs one random step.
 func (s *session) step() error {
 	switch s.random.IntN(13) {
 	case 0:
@@ -106,7 +106,8 @@ func (s *session) step() error {
 	}
 }
 
-// maybeInTransaction runs f in a transaction if the session must set its user there, and otherwise at random.
+// maybeInTransaction runs f in a transaction: always if the session must set its user in each transaction, and
+// otherwise at random.
 func (s *session) maybeInTransaction(f func() error) error {
 	if s.actsForUser && !s.setsUserOnce || s.random.IntN(3) == 0 {
 		if err := s.begin(); err != nil {
@@ -120,7 +121,7 @@ func (s *session) maybeInTransaction(f func() error) error {
 	return f()
 }
 
-// begin begins a transaction, and sets the user in it if the session has to.
+// begin begins a transaction, and sets the user in it if the session must.
 func (s *session) begin() error {
 	if err := s.execute("BEGIN"); err != nil || !s.actsForUser || s.setsUserOnce {
 		return err
@@ -163,7 +164,7 @@ func (s *session) insert() error {
 	return s.queryParams("INSERT INTO marks VALUES ($1::int, $2, $3::int)", fmt.Sprint(s.user), s.mark, fmt.Sprint(s.transactionNumber)).err
 }
 
-// write inserts rows in a transaction, and commits it or rolls it back.
+// write inserts rows in a transaction, and then commits the transaction or rolls it back.
 func (s *session) write() error {
 	if err := s.begin(); err != nil {
 		return err
@@ -183,7 +184,7 @@ func (s *session) write() error {
 	return s.recordCommit(rows, s.commit())
 }
 
-// writeAtOnce writes rows in a message that commits by itself.
+// writeAtOnce inserts and commits rows in a single message.
 func (s *session) writeAtOnce() error {
 	if s.actsForUser && !s.setsUserOnce {
 		return s.write()
@@ -216,7 +217,7 @@ func (s *session) copyRows() error {
 	return s.recordCommit(rows, s.commit())
 }
 
-// recordCommit records the outcome of a transaction for which COMMIT was sent.
+// recordCommit records the outcome of a transaction after COMMIT was sent.
 func (s *session) recordCommit(rows int, err error) error {
 	switch {
 	case err == nil:
@@ -228,14 +229,14 @@ func (s *session) recordCommit(rows int, err error) error {
 	return err
 }
 
-// readOwnRows reads what the session has written.
+// readOwnRows counts the rows that the session has inserted, and checks the number.
 func (s *session) readOwnRows() error {
 	return s.maybeInTransaction(func() error {
 		return s.checkRowsOf(s.queryParams("SELECT count(*) FROM marks WHERE mark = $1", s.mark), fmt.Sprint(s.committedRows))
 	})
 }
 
-// readAll reads all rows that the session may see: they are those of its user.
+// readAll reads all rows that the session may see, and checks that they belong to its user.
 func (s *session) readAll() error {
 	if s.actsForUser && !s.setsUserOnce {
 		if err := s.checkRowsOf(s.runStatement("SELECT count(*) FROM marks"), "0"); err != nil {
@@ -251,7 +252,7 @@ func (s *session) readAll() error {
 	})
 }
 
-// checkSetting changes a setting, which must keep the value until the session changes it again.
+// checkSetting sets a setting, and checks that it keeps the value.
 func (s *session) checkSetting() error {
 	if err := s.execute("SET application_name = '" + s.mark + "'"); err != nil {
 		return err
@@ -264,7 +265,7 @@ func (s *session) checkSetting() error {
 	return nil
 }
 
-// readLargeResult reads some hundred kilobytes.
+// readLargeResult reads a result of up to some hundred kilobytes.
 func (s *session) readLargeResult() error {
 	n := 1 + s.random.IntN(4000)
 	want := make([]string, n)
@@ -289,8 +290,8 @@ func (s *session) fetchFromCursor() error {
 	return s.commit()
 }
 
-// cancelStatement sends a statement, and then a cancel request for it. No statement of another session may be
-// cancelled.
+// cancelStatement sends a statement, and then a cancel request for it. The request must not cancel a statement of
+// another session.
 func (s *session) cancelStatement() error {
 	s.canceled = true
 	after := time.Duration(s.random.IntN(3)) * time.Millisecond
@@ -314,10 +315,10 @@ func isCanceled(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "57014"
 }
 
-// execute executes a text whose rows do not matter.
+// execute executes a text, and ignores its rows.
 func (s *session) execute(text string) error { return s.runStatement(text).err }
 
-// runStatement sends a Query.
+// runStatement sends a text as a Query message, and returns the answer.
 func (s *session) runStatement(text string) (a answer) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
@@ -329,7 +330,7 @@ func (s *session) runStatement(text string) (a answer) {
 	return a
 }
 
-// queryParams sends a statement with parameters.
+// queryParams sends a statement with parameters in the extended protocol, and returns the answer.
 func (s *session) queryParams(text string, args ...string) (a answer) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
@@ -350,8 +351,8 @@ func (a *answer) add(r *pgconn.Result) {
 	a.tags = append(a.tags, r.CommandTag.String())
 }
 
-// checkRowsOf compares an answer with the rows that it must have. If it ends early, it must have the first of these
-// rows.
+// checkRowsOf compares the rows of an answer with the wanted rows. An answer that ends early must have the first of the
+// wanted rows.
 func (s *session) checkRowsOf(a answer, want ...string) error {
 	if a.err != nil {
 		want = want[:min(len(a.rows), len(want))]
@@ -362,7 +363,8 @@ func (s *session) checkRowsOf(a answer, want ...string) error {
 	return a.err
 }
 
-// sessionError returns err as one that ends the session. It fails the test if no fault explains the error.
+// sessionError returns an error that ends the session, with the message. It fails the test if no fault can have caused
+// err.
 func (s *session) sessionError(message string, err error) error {
 	if err == nil {
 		return nil

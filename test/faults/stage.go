@@ -24,25 +24,25 @@ tables:
   marks: { rows: [ own: { column: owner, is: user } ], write: { commands: [insert, update, delete] } }
 `
 
-// agent is a login. A login that acts for others sets a user in each transaction or session.
+// agent is an agent that logs in. If user is 0, it acts for several users, and its sessions set the user.
 type agent struct {
 	name string
-	user int // the number of the user; 0: the login acts for others
+	user int // number of the user; 0: the agent acts for several users
 }
 
 var agents = []agent{{"one", 1}, {"two", 2}, {"backend", 0}}
 
-// poolSize is so small that sessions wait for one another.
+// poolSize is the size of the pools. It is so small that sessions have to wait for connections.
 const poolSize = 3
 
-// stage is a server, with a proxy for each pool mode. The networks between them can fail.
+// stage is a server with a proxy for each pool mode, and relays between them that can cause faults.
 type stage struct {
 	t       testing.TB
 	cluster *cluster
 	modes   []*mode
 }
 
-// mode is a proxy whose sessions have their own connections, or share those of a pool.
+// mode is a proxy, with relays on both of its sides. Its sessions have their own connections, or share those of a pool.
 type mode struct {
 	name                     string
 	pooled                   bool
@@ -82,7 +82,8 @@ func newStage(t testing.TB, modes ...string) *stage {
 	return st
 }
 
-// dsn returns the connection string of an agent: through the relay that causes faults, unless bypassRelay is set.
+// dsn returns the connection string of an agent. It leads through the relay that causes faults, unless bypassRelay is
+// set.
 func (m *mode) dsn(a agent, bypassRelay bool) string {
 	if bypassRelay {
 		return instance.DSNAt(m.proxy.Addr(), a.name, "app")
@@ -90,13 +91,13 @@ func (m *mode) dsn(a agent, bypassRelay bool) string {
 	return instance.DSNAt(m.clientRelay.Address(), a.name, "app")
 }
 
-// resources are what sessions must not leave behind.
+// resources are counts of what must not stay behind after the sessions.
 type resources struct {
 	goroutines, processes int
-	descriptors           []string // the targets of the open descriptors
+	descriptors           []string // what the open file descriptors refer to
 
-	// The number of the proxy's own control connections. It opens as many as sessions have needed at once, up to a
-	// limit.
+	// The number of the proxy's own control connections. The proxy opens as many as sessions have needed at the same time,
+	// up to a limit.
 	control int
 }
 
@@ -105,7 +106,7 @@ func (r resources) String() string {
 		r.goroutines, r.processes, r.control, r.descriptors)
 }
 
-// isWithin tells whether there is no more of anything than before.
+// isWithin reports whether no count exceeds that of before.
 func (r resources) isWithin(before resources) bool {
 	return r.goroutines <= before.goroutines && r.processes <= before.processes &&
 		len(r.descriptors)-r.control <= len(before.descriptors)-before.control
@@ -122,8 +123,8 @@ func (st *stage) countResources() (r resources) {
 	return r
 }
 
-// countGoroutines returns the number of goroutines. It leaves out those in which the driver reads ahead on a control
-// connection after a slow write: they end with the connection.
+// countGoroutines returns the number of goroutines. It leaves out the goroutines in which pgx reads in advance after a
+// slow write, since they end with their connection.
 func countGoroutines() (n int) {
 	for stack := range strings.SplitSeq(stacks(), "\n\n") {
 		if !strings.Contains(stack, "created by github.com/jackc/pgx/v5/pgconn/internal/bgreader.") {
@@ -138,8 +139,8 @@ func stacks() string {
 	return string(all[:runtime.Stack(all, true)])
 }
 
-// awaitRest waits until no session is open, ends the idle connections of pools, and returns the resources that are
-// left. With before, it also waits until there are no more resources than before.
+// awaitRest waits until no session is open, closes the idle connections of pools, and returns the resources that are
+// left. If before is set, it also waits until there are no more resources than before.
 func (st *stage) awaitRest(before *resources) resources {
 	st.t.Helper()
 	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
@@ -173,7 +174,7 @@ func (st *stage) awaitRest(before *resources) resources {
 	}
 }
 
-// checkLog fails the test if a proxy has had a panic.
+// checkLog fails the test if the log of a proxy reports a panic or an internal error.
 func (st *stage) checkLog() {
 	st.t.Helper()
 	for _, m := range st.modes {

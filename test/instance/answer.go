@@ -21,12 +21,12 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Answer is everything a client learns from one message, all as text. It has per statement the columns, the rows and
-// the tag, then the error with every field, then the notices.
+// Answer is everything that a client receives in answer to one message, as text: for each statement the columns, the
+// rows and the tag, and then the error and the notices.
 type Answer struct {
 	Results []Result
 	Err     string
-	Code    string // SQLSTATE, or "client" where the connection broke
+	Code    string // SQLSTATE; "client": the driver has failed, for example because the connection broke
 	Message string
 	Notices []string
 }
@@ -35,7 +35,7 @@ type Answer struct {
 type Result struct {
 	Columns []string
 	Types   []uint32
-	Rows    []string // values separated by tabs; NULL is \N, and a value of more than a megabyte is written as its size and digest
+	Rows    []string // values separated by tabs; NULL is \N; a value above 1 MB is written as its size and hash
 	Tag     string
 }
 
@@ -44,7 +44,7 @@ var (
 	notices   = map[*pgconn.PgConn][]string{}
 )
 
-// Connect opens a connection that keeps its notices. It is closed at the test's end.
+// Connect opens a connection that stores its notices. The connection is closed when the test ends.
 func Connect(t testing.TB, dsn string) *pgconn.PgConn {
 	t.Helper()
 	c, err := Dial(dsn)
@@ -55,8 +55,8 @@ func Connect(t testing.TB, dsn string) *pgconn.PgConn {
 	return c
 }
 
-// Dial is Connect for those who close it themselves. A proxy whose look at a database takes too long on a busy machine
-// says that it cannot connect now: it is asked again.
+// Dial is Connect without the closing at the end of the test. Dial tries again if the proxy answers that it cannot
+// connect now, as it does when a probe of the database takes too long on a busy machine.
 func Dial(dsn string) (*pgconn.PgConn, error) {
 	cfg, err := pgconn.ParseConfig(dsn)
 	if err != nil {
@@ -97,7 +97,7 @@ func takeNotices(c *pgconn.PgConn) []string {
 // answerTimeout is how long an answer may take.
 const answerTimeout = tier.Patience
 
-// Ask sends one simple-protocol message.
+// Ask sends a message in the simple protocol, and returns the answer.
 func Ask(c *pgconn.PgConn, sql string) Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
@@ -111,12 +111,12 @@ func Ask(c *pgconn.PgConn, sql string) Answer {
 	return a
 }
 
-// AskExtended sends one statement with parameters by the extended protocol; an argument of nil is NULL.
+// AskExtended sends a statement with parameters in the extended protocol. An argument that is nil stands for NULL.
 func AskExtended(c *pgconn.PgConn, sql string, args ...[]byte) Answer {
 	return sendWithParams(c, sql, args, nil)
 }
 
-// AskText is AskExtended with parameters that the client declares to be text.
+// AskText is AskExtended for parameters whose type the client declares as text.
 func AskText(c *pgconn.PgConn, sql string, args ...string) Answer {
 	values, types := make([][]byte, len(args)), make([]uint32, len(args))
 	for i, a := range args {
@@ -125,12 +125,13 @@ func AskText(c *pgconn.PgConn, sql string, args ...string) Answer {
 	return sendWithParams(c, sql, values, types)
 }
 
-// AskDeclared is AskExtended with parameters whose types the client declares; 0: it leaves one open.
+// AskDeclared is AskExtended for parameters whose types the client declares. The type 0 means that the client does not
+// declare it.
 func AskDeclared(c *pgconn.PgConn, sql string, types []uint32, args ...[]byte) Answer {
 	return sendWithParams(c, sql, args, types)
 }
 
-// AskPrepared prepares a statement and executes it once for each list of arguments, up to the first error.
+// AskPrepared prepares a statement, and executes it once for each list of arguments until an execution fails.
 func AskPrepared(c *pgconn.PgConn, sql string, types []uint32, executions ...[][]byte) Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
@@ -167,7 +168,7 @@ func sendWithParams(c *pgconn.PgConn, sql string, args [][]byte, types []uint32)
 	return a
 }
 
-// AskBinary sends one statement by the extended protocol and asks for its results in binary.
+// AskBinary sends a statement in the extended protocol, and requests the result in binary format.
 func AskBinary(c *pgconn.PgConn, sql string) Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
@@ -183,12 +184,11 @@ func AskBinary(c *pgconn.PgConn, sql string) Answer {
 	return a
 }
 
-// firstNormalOID replaces the OID of each type that was made in a database, such as the row type of a row view. Such
-// OIDs depend on what was made before, so that they differ between two databases with one schema (see PostgreSQL's
-// access/transam.h).
+// firstNormalOID replaces the OIDs of types that were created in a database, such as the row type of a view. Such OIDs
+// differ between two databases with the same schema (see PostgreSQL's access/transam.h).
 const firstNormalOID = 16384
 
-// maxKeptValue is the largest size of a value that an answer keeps: some statements ask for gigabytes.
+// maxKeptValue is the size of the largest value that an answer contains unchanged. Some statements return gigabytes.
 const maxKeptValue = 1 << 20
 
 func readResult(rr *pgconn.ResultReader) Result {
@@ -233,7 +233,7 @@ func (a *Answer) setError(err error) {
 	a.Code, a.Message, a.Err = "client", err.Error(), err.Error()
 }
 
-// Refused tells whether the error is pgconsent's "not available", which any statement may get.
+// Refused reports whether the answer is a refusal by pgconsent.
 func (a Answer) Refused() bool {
 	switch a.Code {
 	case "42501", "0A000":
@@ -242,7 +242,7 @@ func (a Answer) Refused() bool {
 	return false
 }
 
-// PlanNotShown tells whether the answer is the text that agents get in place of the plan of a statement that reads
+// PlanNotShown reports whether the answer is the text that agents get instead of the plan of a statement that reads
 // tables.
 func (a Answer) PlanNotShown() bool {
 	return slices.ContainsFunc(a.Results, func(r Result) bool {
@@ -253,8 +253,8 @@ func (a Answer) PlanNotShown() bool {
 // String returns the answer as text, with the rows in their order.
 func (a Answer) String() string { return a.format(false) }
 
-// SortedString returns the answer as text, with the rows of each result sorted, for statements whose order SQL leaves
-// open.
+// SortedString returns the answer as text, with the rows of each result sorted. It is for statements without a defined
+// order.
 func (a Answer) SortedString() string { return a.format(true) }
 
 func (a Answer) format(sorted bool) string {
@@ -279,13 +279,14 @@ func (a Answer) format(sorted bool) string {
 	return b.String()
 }
 
-// WithoutNotices returns the answer without its notices. The proxy passes on only some notices of a foreign server.
+// WithoutNotices returns the answer without its notices. Of the notices of a foreign server, the proxy passes on only
+// some.
 func (a Answer) WithoutNotices() Answer {
 	a.Notices = nil
 	return a
 }
 
-// Truncate cuts off the end of a long text, for the messages of failed tests.
+// Truncate shortens a long text for the message of a failed test.
 func Truncate(s string) string {
 	if len(s) > 1500 {
 		return s[:1500] + fmt.Sprintf("… (%d bytes)", len(s))
@@ -295,7 +296,7 @@ func Truncate(s string) string {
 
 var blanks = regexp.MustCompile(`\s+`)
 
-// OneLine returns a statement in one line, for messages.
+// OneLine returns a statement as one line, for messages.
 func OneLine(sql string) string {
 	s := strings.TrimSpace(blanks.ReplaceAllString(sql, " "))
 	if len(s) > 160 {
@@ -304,7 +305,7 @@ func OneLine(sql string) string {
 	return s
 }
 
-// answerOf returns the answer to a COPY TO STDOUT.
+// answerOf returns the answer to a COPY from its tag, its data and its error.
 func answerOf(c *pgconn.PgConn, tag pgconn.CommandTag, data string, err error) Answer {
 	var a Answer
 	if err == nil {
@@ -322,10 +323,10 @@ func answerOf(c *pgconn.PgConn, tag pgconn.CommandTag, data string, err error) A
 // binarySignature is the beginning of the data of a COPY in binary format.
 const binarySignature = "PGCOPY\n\xff\r\n\x00"
 
-// binaryRows divides the data of a COPY in binary format into its header and its tuples. PostgreSQL's documentation of
-// COPY describes them under "Binary Format".
+// binaryRows splits the data of a COPY in binary format into its header and its tuples. The format is described under
+// "Binary Format" in PostgreSQL's documentation of COPY.
 func binaryRows(data string) []string {
-	const header = len(binarySignature) + 8 // the flags, and the length of the header extension, which is empty
+	const header = len(binarySignature) + 8 // flags, and length of the header extension, which is empty
 	rows := []string{fmt.Sprintf("%q", data[:header])}
 	for rest := data[header:]; len(rest) > 0; {
 		size := 2
@@ -339,8 +340,8 @@ func binaryRows(data string) []string {
 	return rows
 }
 
-// AskCopy is [Ask] for a statement that may be a COPY. The data of COPY TO STDOUT are in the answer, and COPY FROM
-// STDIN gets no data.
+// AskCopy is [Ask] for a statement that may be a COPY. The answer to COPY TO STDOUT contains the data. AskCopy sends no
+// data to COPY FROM STDIN.
 func AskCopy(c *pgconn.PgConn, sql string) Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package instance starts what the harness compares with its oracles: migrated databases of the test server behind one
-// proxy in this process. Agents reach them through the proxy, and the superuser reaches them directly.
+// Package instance starts databases on the test server, installs a policy in each, and starts a proxy for them in the
+// test's process. Agents connect to the databases through the proxy, and the superuser connects directly.
 //
-// It is for tests: the TestMain of the test binary must have started package pgtest.
+// The package is for tests whose TestMain has started package pgtest.
 package instance

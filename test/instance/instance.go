@@ -40,14 +40,14 @@ const (
 	agentPassword = "agent-password"
 )
 
-// Mode says how an instance enforces a policy.
+// Mode says how the rewriter and row security enforce a policy.
 type Mode struct {
 	Name        string
 	Rewrite     rewrite.Mode
 	RowSecurity rls.Mode
 }
 
-// The modes in which every statement must get the same rows.
+// The modes. A statement must return the same rows in each of them.
 var (
 	Both         = Mode{"both", rewrite.InjectedMode, rls.Enforce}
 	Auto         = Mode{"auto", rewrite.AutoMode, rls.Enforce}
@@ -56,8 +56,8 @@ var (
 	InjectedOnly = Mode{"injected predicates alone", rewrite.AlwaysInjectedMode, rls.SealOnly}
 )
 
-// Modes returns the modes in which a test runs. In the quick run that is one of them. It is the default mode of serve
-// if it is among them, else the mode that uses signed views most.
+// Modes returns the modes in which a test runs: all of the given ones, but only one in the quick run. In the quick run
+// it chooses Auto, the default of pgconsent serve, or else SignedViews, or else the first mode.
 func Modes(all ...Mode) []Mode {
 	if !tier.Quick() {
 		return all
@@ -70,52 +70,54 @@ func Modes(all ...Mode) []Mode {
 	return all[:1]
 }
 
-// Database is a database behind a proxy.
+// Database is a database that a proxy serves. The fields about the proxy apply if the database is the first in Serve's
+// list.
 type Database struct {
 	Name          string // name by which agents connect to it
 	DB            *pgtest.DB
 	Policy        string // text of the policy
 	SearchPath    []string
 	Setup         string        // SQL that the superuser runs before the policy is installed
-	LeaveUnfilled bool          // do not compute materialized answers
-	Refresh       time.Duration // time between two probes by the first proxy that serves the database; 0: 5 s
-	AIR           *air.Tracker  // tracker of the first proxy that serves the database; nil: nobody is reminded
-	Audit         string        // a folder for the audit of the proxy that serves it first; "": none is kept
+	LeaveUnfilled bool          // do not compute the materialized answers
+	Refresh       time.Duration // time between two of the proxy's probes of its databases; 0: 5 s
+	AIR           *air.Tracker  // the proxy's tracker of interactions; nil: the proxy sends no reminders
+	Audit         string        // folder for the proxy's audit; "": no audit
 
-	// how sessions share connections at the first proxy that serves the database; nil: as PoolFor says
+	// how sessions share the proxy's connections to the server; nil: as PoolFor says
 	Pool *proxy.PoolSettings
 
-	// host:port at which the first proxy that serves the database reaches the server for agents; "": the server's
-	// socket
+	// host:port at which the proxy connects to the server for agents; "": the server's socket
 	Server string
-	Quiet  bool // do not show the errors that the first proxy logs; Proxy.Errors has them
+	Quiet  bool // do not print the errors that the proxy logs; Proxy.Errors returns them
 
-	// verifies tokens of users for the first proxy that serves the database; nil: no token is accepted
+	// verifies tokens of users for the proxy; nil: no token is accepted
 	VerifyUser func(ctx context.Context, token, agent, database string) (map[string]string, time.Time, error)
 }
 
-// Agent is a login of the proxy.
+// Agent is an agent that may log in to the proxy.
 type Agent struct {
 	Name, Database string
 	Attributes     map[string]string
 	ActsFor        *enforce.ActsFor
 }
 
-// Migrated is a policy with the snapshot of a database and the plan that was made of both.
+// Migrated is a policy that is installed in a database, with the database's catalog snapshot and the plan of its
+// objects.
 type Migrated struct {
 	Policy   *policy.Policy
 	Snapshot *catalog.Snapshot
 	Plan     *rls.Plan
 }
 
-// compiledPolicies caches compiled policies for databases that tests copy: the objects of a copy have the same OIDs.
+// compiledPolicies caches compiled policies for databases that are copies of the same template. The copies' objects
+// have the same OIDs.
 var compiledPolicies struct {
 	sync.Mutex
-	by   map[string]*Migrated // compiled policies by the template of the database and the policy
-	keys []string             // keys of the map, the oldest first
+	by   map[string]*Migrated // by template of the database and text of the policy
+	keys []string             // keys of the map, oldest first
 }
 
-// maxCompiled limits the cache, since random tests make any number of policies.
+// maxCompiled limits the size of the cache, since random tests make any number of policies.
 const maxCompiled = 48
 
 func storeCompiled(key string, m *Migrated) {
@@ -138,7 +140,7 @@ func findCompiled(key string) *Migrated {
 	return compiledPolicies.by[key]
 }
 
-// Compile compiles a policy with the snapshot of a database.
+// Compile compiles the policy of a database with the catalog snapshot of the database.
 func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
 	key := ""
@@ -164,7 +166,7 @@ func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 	return m
 }
 
-// cacheKey returns a text of everything in a database and a mode that decides what is installed.
+// cacheKey returns a text with everything in a database and a mode that affects what is installed.
 func (d Database) cacheKey(mode Mode) string {
 	return fmt.Sprintf("policy %q, %q, row security %d, signed views %t, unfilled %t, setup %q", d.SearchPath, d.Policy, mode.RowSecurity,
 		mode.Rewrite.UsesSignedPath(), d.LeaveUnfilled, d.Setup)
@@ -187,7 +189,7 @@ func (d Database) compile(ctx context.Context, conn *pgx.Conn, mode Mode) (*Migr
 		Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.RowSecurity, SignedViews: mode.Rewrite.UsesSignedPath()})}, nil
 }
 
-// Migrate installs the policy in the database, with the rights of the superuser, and computes materialized answers.
+// Migrate installs the policy in the database with the rights of the superuser, and computes the materialized answers.
 func Migrate(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
 	if !useInstalledCopy(d, mode) {
@@ -204,8 +206,8 @@ func Install(t testing.TB, d Database, mode Mode) {
 	}
 }
 
-// useInstalledCopy makes an unchanged copy of a template a copy of a second template, in which the policy is installed
-// already. It returns false if the database has changed.
+// useInstalledCopy replaces a database that is an unchanged copy of a template by a copy of a second template, in which
+// the policy is installed already. It returns false if the database has been changed.
 func useInstalledCopy(d Database, mode Mode) bool {
 	return d.DB.BuildFurther(d.cacheKey(mode), func(ctx context.Context, conn *pgx.Conn) error {
 		if err := d.setUp(ctx, conn); err != nil {
@@ -219,12 +221,12 @@ func useInstalledCopy(d Database, mode Mode) bool {
 	})
 }
 
-// migrateDatabase installs the policy in the database itself.
+// migrateDatabase installs the policy in the database itself, without a template.
 func migrateDatabase(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
 	ctx := context.Background()
 	conn := d.DB.Connect(t, "postgres")
-	defer pgtest.Lock(t, "roles")() // the plan names roles, which must not change meanwhile
+	defer pgtest.Lock(t, "roles")() // the plan names roles, which must not change while it is installed
 	if d.Setup != "" {
 		if err := d.setUp(ctx, conn); err != nil {
 			t.Fatal(err)
@@ -261,8 +263,8 @@ func (d Database) install(ctx context.Context, conn *pgx.Conn, m *Migrated) erro
 	return migrations.FillAll(ctx, conn, m.Plan.Fills(), func(migrations.Fill, int64) {})
 }
 
-// knownRolesPlan is a plan that grants nothing to roles which the database does not know. They are roles of other tests
-// on this server, which could not be dropped any more.
+// knownRolesPlan is a plan that grants nothing to roles of other tests on this server. A grant would prevent those
+// tests from dropping their roles.
 type knownRolesPlan struct {
 	*rls.Plan
 	otherRoles []string
@@ -285,7 +287,7 @@ func (p knownRolesPlan) Objects(f migrations.Found) []migrations.Object {
 	return p.Plan.Objects(f)
 }
 
-// Proxy serves agents of migrated databases.
+// Proxy is a proxy in the test's process that serves migrated databases.
 type Proxy struct {
 	addr     string
 	server   *proxy.Server
@@ -295,7 +297,7 @@ type Proxy struct {
 	files    map[string]string // paths of the policy files, by database
 }
 
-// errorLog collects the errors that a proxy logs, and writes them to standard error as well, unless it is quiet.
+// errorLog stores the errors that a proxy logs. It also writes them to standard error, unless quiet is set.
 type errorLog struct {
 	mu    sync.Mutex
 	text  strings.Builder
@@ -319,7 +321,7 @@ func (p *Proxy) Errors() string {
 	return p.log.text.String()
 }
 
-// WritePolicy writes a policy into the file that the proxy watches.
+// WritePolicy replaces the policy file of a database, which the proxy watches.
 func (p *Proxy) WritePolicy(t testing.TB, database, text string) {
 	t.Helper()
 	if err := os.WriteFile(p.files[database], []byte(text), 0o600); err != nil {
@@ -327,7 +329,7 @@ func (p *Proxy) WritePolicy(t testing.TB, database, text string) {
 	}
 }
 
-// Serve starts a proxy for databases that are migrated already.
+// Serve starts a proxy for databases in which the policy is installed already.
 func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy {
 	t.Helper()
 	ctx := context.Background()
@@ -399,8 +401,8 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	return p
 }
 
-// AwaitProbes waits until a probe of each database was answered: on a busy machine the first one may time out. It does
-// not wait for databases that are not served for another reason.
+// AwaitProbes waits until the proxy has probed each database once with success, since the first probe may time out on a
+// busy machine. It does not wait for databases that are not served for another reason.
 func AwaitProbes(t testing.TB, e *enforce.Enforcer) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -415,18 +417,19 @@ func AwaitProbes(t testing.TB, e *enforce.Enforcer) {
 	}
 }
 
-// Start migrates one database and serves one agent, "agent", on it.
+// Start installs the policy in a database, and starts a proxy that serves the database to one agent with the name
+// "agent".
 func Start(t testing.TB, mode Mode, d Database, attributes map[string]string) *Proxy {
 	t.Helper()
 	Install(t, d, mode)
 	return Serve(t, mode, []Database{d}, []Agent{{Name: "agent", Database: d.Name, Attributes: attributes}})
 }
 
-// FewIterations are far fewer SCRAM iterations than config.NewVerifier uses, since some tests log in for each
-// statement.
+// FewIterations is a number of SCRAM iterations far below that of config.NewVerifier. It makes logins fast, since some
+// tests log in for each statement.
 const FewIterations = 16
 
-// Credential returns the credential of an agent with a password.
+// Credential returns the SCRAM verifier of a password, with this number of iterations.
 func Credential(t testing.TB, password string, rounds int) *scram.StoredCredentials {
 	t.Helper()
 	client, err := scram.SHA256.NewClient("", password, "")
@@ -440,7 +443,7 @@ func Credential(t testing.TB, password string, rounds int) *scram.StoredCredenti
 	return &c
 }
 
-// router connects enforcement and the proxy, as package serve does.
+// router routes the proxy's clients to the databases, as the router of package serve does.
 type router struct {
 	enforcer  *enforce.Enforcer
 	databases map[string]*pgtest.DB
@@ -471,7 +474,7 @@ func (r *router) Route(user, database string) proxy.Route {
 	}
 }
 
-// Tap returns the relay through which agents connect.
+// Tap returns the relay between the agents and the proxy.
 func (p *Proxy) Tap() *Tap { return p.tap }
 
 // Agent connects as an agent, through the tap.
@@ -480,27 +483,27 @@ func (p *Proxy) Agent(t testing.TB, name, database string) *pgconn.PgConn {
 	return Connect(t, p.DSN(name, database))
 }
 
-// DSN returns the connection string for an agent.
+// DSN returns an agent's connection string, which leads through the tap.
 func (p *Proxy) DSN(name, database string) string { return DSNAt(p.tap.Addr(), name, database) }
 
-// DSNAt returns the connection string for an agent who reaches a proxy at this address.
+// DSNAt returns an agent's connection string for a proxy at this address.
 func DSNAt(address, name, database string) string {
 	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", name, agentPassword, address, database)
 }
 
-// Addr returns the address of the proxy itself, past the tap.
+// Addr returns the address of the proxy itself, without the tap.
 func (p *Proxy) Addr() string { return p.addr }
 
-// Server returns the part of the proxy that speaks the wire protocol.
+// Server returns the server of package proxy.
 func (p *Proxy) Server() *proxy.Server { return p.server }
 
-// ConnectSuperuser connects to the database directly, as the superuser.
+// ConnectSuperuser connects to the database as the superuser, without the proxy.
 func ConnectSuperuser(t testing.TB, db *pgtest.DB) *pgconn.PgConn {
 	t.Helper()
 	return Connect(t, db.DSN("postgres", ""))
 }
 
-// Exec runs SQL in the database directly, as the superuser.
+// Exec runs SQL in the database as the superuser, without the proxy.
 func Exec(t testing.TB, db *pgtest.DB, sql string) {
 	t.Helper()
 	if _, err := db.Connect(t, "postgres").PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {

@@ -9,8 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// PoolFor returns how the sessions of a test share connections to the server; nil: they do not. Every second test
-// shares them, chosen by a hash of its name. PGCONSENT_POOL decides for all tests if it is session or transaction.
+// PoolFor returns how the sessions of a test share connections to the server, and nil if they do not. A hash of the
+// test's name decides, so that about half of the tests share them. PGCONSENT_POOL=session or =transaction decides for
+// all tests.
 func PoolFor(t testing.TB) *proxy.PoolSettings {
 	t.Helper()
 	if !IsPooled(t) {
@@ -20,7 +21,7 @@ func PoolFor(t testing.TB) *proxy.PoolSettings {
 	return &proxy.PoolSettings{Size: 64, Wait: tier.Patience}
 }
 
-// IsPooled tells whether the sessions of a test share connections, by PoolFor.
+// IsPooled reports whether the sessions of a test share connections to the server, as PoolFor decides.
 func IsPooled(t testing.TB) bool {
 	t.Helper()
 	switch mode := os.Getenv("PGCONSENT_POOL"); mode {

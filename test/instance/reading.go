@@ -16,9 +16,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// Shared returns a value that tests share which change nothing. The first test of the process calls start with a t that
-// lasts until the last of them has ended. start also returns the database that it made, which must be unchanged in the
-// end. Tests whose agents or owner change something start what they need themselves.
+// Shared returns a value that several tests share, such as a proxy. The first of these tests calls start, with a t that
+// ends when the process ends. start also returns the database, whose content must be unchanged at the end. Therefore
+// tests in which anything is changed must not use Shared.
 func Shared[T any](t testing.TB, key string, start func(testing.TB) (T, *pgtest.DB)) T {
 	t.Helper()
 	v, _ := sharedValues.LoadOrStore(key, &sharedValue{})
@@ -49,7 +49,7 @@ type sharedValue struct {
 	testNames []string
 }
 
-// close closes the shared value, and returns an error if one of the tests has changed the database.
+// close closes the shared value. It returns an error if a test has changed the database.
 func (r *sharedValue) close(key string, db *pgtest.DB, before string) error {
 	after, err := databaseContents(db)
 	if err == nil && after != before {
@@ -59,8 +59,8 @@ func (r *sharedValue) close(key string, db *pgtest.DB, before string) error {
 	return errors.Join(err, r.test.end())
 }
 
-// databaseContents returns a text that differs if two databases differ in an object, a sequence, or a row of a table
-// that is not pgconsent's.
+// databaseContents returns a text that differs if two databases differ in an object, in a sequence, or in a row of a
+// table outside of pgconsent's schemas.
 func databaseContents(db *pgtest.DB) (string, error) {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, db.DSN("postgres", ""))
@@ -98,14 +98,14 @@ func databaseContents(db *pgtest.DB) (string, error) {
 	return out, nil
 }
 
-// processTest is a testing.TB that lasts as long as the process. Its failures until the end of the first test that uses
-// it are failures of that test.
+// processTest is a testing.TB that lasts as long as the process. Until the first test that uses it ends, its failures
+// are failures of that test.
 type processTest struct {
 	testing.TB
-	firstTestEnded bool // the first test has ended
+	firstTestEnded bool // the first test that uses it has ended
 	cleanups       []func()
 	failures       []error
-	name           string // the key of the shared value, whichever test comes first
+	name           string // key of the shared value
 }
 
 func (l *processTest) Name() string { return l.name }
@@ -148,7 +148,7 @@ func (l *processTest) end() error {
 	return errors.Join(l.failures...)
 }
 
-// WithOwnTap returns the proxy with a tap of its own, which does not count what other tests have received.
+// WithOwnTap returns the same proxy with a new tap, which counts only what this test's agents receive.
 func (p *Proxy) WithOwnTap(t testing.TB) *Proxy {
 	t.Helper()
 	AwaitProbes(t, p.enforcer)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// RepoPath returns the path of a file of the repository, whatever folder the test runs in.
+// RepoPath returns the path of a file of the repository, regardless of the current folder.
 func RepoPath(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := os.Getwd()

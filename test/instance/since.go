@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// RequireServerVersion skips a test that needs this major version of PostgreSQL on an older server.
+// RequireServerVersion skips the test if the test server's major version of PostgreSQL is older than this one.
 func RequireServerVersion(t testing.TB, major int) {
 	t.Helper()
 	if have := pgtest.Binaries().Major; have < major {

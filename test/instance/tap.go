@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// Marker is in the text of every row that is hidden from the agents of the harness.
+// Marker is a text in every row that is hidden from the agents of these tests.
 const Marker = "HIDDENMARK"
 
-// Tap is a TCP relay in front of a proxy that searches everything the proxy sends for [Marker].
+// Tap is a TCP relay between agents and a proxy. It searches everything that the proxy sends for [Marker].
 type Tap struct {
 	listener net.Listener
 	target   string
 
 	mu    sync.Mutex
-	found [][]byte // the bytes around each hit
+	found [][]byte // the bytes around each place where the marker was found
 	bytes int64
 }
 
-// NewTap relays to the proxy at target until the test ends.
+// NewTap starts a relay to the proxy at target. The relay ends with the test.
 func NewTap(t testing.TB, target string) *Tap {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,18 +59,18 @@ func (tp *Tap) relay(client net.Conn) {
 		_, _ = io.Copy(server, client)
 		_ = server.(*net.TCPConn).CloseWrite()
 	}()
-	search := &searcher{tap: tp} // It searches before it passes bytes on, so that hits in an answer are known when the answer arrives.
+	search := &searcher{tap: tp} // before the client, so that hits are known in time
 	_, _ = io.Copy(io.MultiWriter(search, client), server)
 }
 
-// MarkerHits returns the places at which the marker was found, and how many bytes were searched.
+// MarkerHits returns the bytes around each place where the marker was found, and how many bytes were searched.
 func (tp *Tap) MarkerHits() ([][]byte, int64) {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
 	return tp.found, tp.bytes
 }
 
-// searcher finds the marker in a stream, even if it is divided between two reads.
+// searcher searches a stream for the marker, even if the marker is split between two reads.
 type searcher struct {
 	tap  *Tap
 	tail []byte
@@ -94,7 +94,7 @@ func (s *searcher) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// RequireNoMarker fails the test if a hidden row was sent.
+// RequireNoMarker fails the test if the proxy has sent the marker, or nothing at all.
 func (tp *Tap) RequireNoMarker(t testing.TB) {
 	t.Helper()
 	found, searched := tp.MarkerHits()

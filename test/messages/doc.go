@@ -1,14 +1,14 @@
-// Package messages sends long random sequences of protocol messages and compares what comes back.
+// Package messages sends long random sequences of protocol messages, and compares the answers.
 //
-// Each sequence is sent three times. It goes through the proxy to two databases that differ in hidden rows only, and
-// straight to a PostgreSQL that has the visible rows only. The first two must answer byte for byte alike. All three
-// must answer with the same messages: types in their order, tags, SQLSTATEs, rows, and the state of the transaction in
-// each ReadyForQuery. Where the policy refuses a statement, the third is sent one that fails in its place. So a refusal
-// must leave everything as an ordinary error does. When the sessions are over, the visible rows must be the same in all
-// three, and the hidden rows must be as they were.
+// Each sequence is played three times: through the proxy on two twin databases, which differ in hidden rows only, and
+// without a proxy on a PostgreSQL database that has only the visible rows. The twins must answer byte for byte alike.
+// All three must answer with the same messages: types in their order, tags, SQLSTATEs, rows, and the state of the
+// transaction in each ReadyForQuery. In place of a statement that the policy refuses, the third database is sent a
+// statement that fails. So a refusal must have the same effect on the session as an ordinary error. After the sessions,
+// the visible rows must be the same in all three databases, and the hidden rows must be unchanged.
 //
-// In some sequences the owner withdraws a consent meanwhile: no message sent after that may return the rows that it
+// In some sequences, the owner withdraws a consent. No message sent after that may return rows that the withdrawal
 // hides.
 //
-// A difference is reduced to the shortest sequence and saved under testdata/found, which is run again with every test.
+// A sequence that shows a difference is shortened and saved under testdata/found. Each later test plays it again.
 package messages

@@ -14,8 +14,8 @@ import (
 
 const foundDir = "test/messages/testdata/found"
 
-// saveSequence writes a sequence as a file that Replay plays: the difference that it shows, then a line for each
-// message.
+// saveSequence writes a sequence to a file that Replay plays. The file has a description of the difference, and then a
+// line for each message.
 func saveSequence(t testing.TB, s sequence, setting policySetting, why string, seed uint64) {
 	t.Helper()
 	firstLine, _, _ := strings.Cut(why, "\n")
@@ -32,7 +32,7 @@ func saveSequence(t testing.TB, s sequence, setting policySetting, why string, s
 	t.Logf("saved as %s", file)
 }
 
-// Replay plays the sequences that were found and saved before.
+// Replay plays the saved sequences.
 func Replay(t *testing.T, settings []policySetting) {
 	files, err := filepath.Glob(filepath.Join(instance.RepoPath(t, foundDir), "*.txt"))
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// sequenceMaker makes random sequences. Many of their messages succeed, and some fail.
+// sequenceMaker makes random sequences, in which many messages succeed and some fail.
 type sequenceMaker struct {
 	*rand.Rand
 	sequence         sequence
-	paramKinds       map[string][]string // the kinds of the parameters of each prepared statement that has been parsed, by its name
+	paramKinds       map[string][]string // types of the parameters of each prepared statement, by its name
 	withdrawsConsent bool                // the sequence may withdraw a consent
 }
 
@@ -45,7 +45,7 @@ func (m *sequenceMaker) portalName() string { return pick(m.Rand, "", "", "", "p
 
 func (m *sequenceMaker) rowLimit() uint32 { return pick[uint32](m.Rand, 0, 0, 0, 1, 2, 5) }
 
-// addNext adds some messages that belong together.
+// addNext adds one message, or a few that belong together.
 func (m *sequenceMaker) addNext() {
 	switch n := m.IntN(60); {
 	case n < 12:
@@ -64,7 +64,7 @@ func (m *sequenceMaker) addNext() {
 		m.addWholeExtended()
 	case n < 31:
 		m.addParse(m.statementName(), m.pickText())
-	case n < 32: // prepare statements that an EXECUTE may run
+	case n < 32: // statements that an EXECUTE may run
 		m.addParse(pick(m.Rand, "x", "y"), pick(m.Rand, readTexts...))
 	case n < 35:
 		m.addBind(m.portalName(), m.statementName())
@@ -107,7 +107,7 @@ func (m *sequenceMaker) addNext() {
 			m.withdrawsConsent = false
 			portal := m.addSuspendedPortal()
 			m.add(message{Kind: withdrawStep})
-			if m.IntN(2) == 0 { // sometimes the agent goes on reading what was open
+			if m.IntN(2) == 0 { // sometimes the agent continues to read from the open portal or cursor
 				m.add(message{Kind: executeMessage, Portal: portal, Rows: m.rowLimit()}, message{Kind: queryMessage, Text: "FETCH ALL FROM k"})
 			}
 			for range 1 + m.IntN(3) {
@@ -143,7 +143,7 @@ func (m *sequenceMaker) addBind(portal, name string) {
 		b.Formats = []int16{1}
 	}
 	b.Results = pick(m.Rand, nil, nil, nil, []int16{0}, []int16{1})
-	switch m.IntN(24) { // sometimes the Bind has a mistake
+	switch m.IntN(24) { // sometimes the Bind is wrong
 	case 0:
 		b.Values = append(b.Values, []byte("one more"))
 	case 1:
@@ -164,7 +164,8 @@ func (m *sequenceMaker) addBind(portal, name string) {
 	m.add(b)
 }
 
-// addWholeExtended adds the messages that run a statement from Parse to Execute, of which some may be left out.
+// addWholeExtended adds the messages from Parse to Execute by which a client runs a statement. Some of them may be left
+// out.
 func (m *sequenceMaker) addWholeExtended() {
 	w := m.pickText()
 	if m.IntN(20) == 0 {
@@ -195,7 +196,7 @@ func (m *sequenceMaker) addWholeExtended() {
 	}
 }
 
-// addSuspendedPortal adds messages that leave a portal or a cursor open in a transaction, and returns its name.
+// addSuspendedPortal adds messages after which a portal or a cursor is open in a transaction, and returns its name.
 func (m *sequenceMaker) addSuspendedPortal() string {
 	m.add(message{Kind: syncMessage}, message{Kind: queryMessage, Text: pick(m.Rand, "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "ROLLBACK; BEGIN")})
 	if m.IntN(3) == 0 {
@@ -215,7 +216,7 @@ func (m *sequenceMaker) addSuspendedPortal() string {
 	return portal
 }
 
-// addCopyData adds the rows of a COPY, when the server expects them or when it does not.
+// addCopyData adds messages with rows for a COPY. They may come at a time when the server does not expect them.
 func (m *sequenceMaker) addCopyData() {
 	for range m.IntN(4) {
 		m.add(message{Kind: copyDataMessage, Data: []byte(pick(m.Rand, copyDataPieces...))})

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// messageKind is the kind of a message, or of another step that a sequence takes in place of one.
+// messageKind is the type of a message, or of another step of a sequence.
 type messageKind string
 
 const (
@@ -29,18 +29,18 @@ const (
 
 	pauseStep     messageKind = "pause"    // sends all messages so far, and lets some time pass
 	waitStep      messageKind = "wait"     // ends a COPY, sends a Sync, and waits for all answers
-	cancelStep    messageKind = "cancel"   // like waitStep, then sends a cancel request, which comes too late to cancel anything
-	longQueryStep messageKind = "long"     // like waitStep, then sends a Query that runs until it is cancelled
+	cancelStep    messageKind = "cancel"   // like waitStep, then a cancel request that is too late
+	longQueryStep messageKind = "long"     // like waitStep, then a Query that runs until it is canceled
 	withdrawStep  messageKind = "withdraw" // like waitStep, then the owner withdraws a consent
 )
 
-// message is a message of a client, or another step of a sequence.
+// message is a message that the client sends, or another step of a sequence.
 type message struct {
 	Kind    messageKind `json:"kind"`
 	Text    string      `json:"text,omitempty"`
-	Plain   string      `json:"plain,omitempty"`  // what PostgreSQL is sent in place of Text, which the policy refuses
-	Object  string      `json:"object,omitempty"` // S or P
-	Name    string      `json:"name,omitempty"`   // of the statement, or of what Describe and Close name
+	Plain   string      `json:"plain,omitempty"`  // statement for PostgreSQL if the policy refuses Text
+	Object  string      `json:"object,omitempty"` // S: a statement; P: a portal
+	Name    string      `json:"name,omitempty"`   // name of the prepared statement, or of the object of Describe or Close
 	Portal  string      `json:"portal,omitempty"`
 	Types   []uint32    `json:"types,omitempty"`
 	Formats []int16     `json:"formats,omitempty"`
@@ -50,10 +50,11 @@ type message struct {
 	Data    []byte      `json:"data,omitempty"`
 }
 
-// longQuery runs until it is cancelled.
+// longQuery is a statement that runs until it is canceled.
 const longQuery = "SELECT count(*) FROM generate_series(1, 30000) a, generate_series(1, 30000) b, generate_series(1, 30000) c"
 
-// append adds the bytes of a message. plain says that the message goes to PostgreSQL and not to the proxy.
+// append appends the bytes of a message to dst. plain says that the message is for the PostgreSQL database without a
+// proxy.
 func (m message) append(dst []byte, plain bool) ([]byte, error) {
 	text := m.Text
 	if plain && m.Plain != "" {
@@ -84,7 +85,7 @@ func (m message) append(dst []byte, plain bool) ([]byte, error) {
 		f = &pgproto3.CopyDone{}
 	case copyFailMessage:
 		f = &pgproto3.CopyFail{Message: m.Text}
-	case functionCallMessage: // a message that the proxy refuses drops the unnamed statement, as a Query does
+	case functionCallMessage: // The proxy refuses this message, and then drops the unnamed statement, as a Query does.
 		if f = (&pgproto3.FunctionCall{Function: 1598}); plain {
 			f = &pgproto3.Query{String: policyRefusedText}
 		}
@@ -96,14 +97,14 @@ func (m message) append(dst []byte, plain bool) ([]byte, error) {
 	return f.Encode(dst)
 }
 
-// sequence has the messages that are sent on one connection.
+// sequence is a list of messages that are sent on one connection.
 type sequence []message
 
-// String returns a line of JSON for each message.
+// String returns the sequence as lines of JSON, one for each message.
 func (s sequence) String() string {
 	var b strings.Builder
 	for _, m := range s {
-		line, _ := json.Marshal(m) // encoding cannot fail, since all values are texts and numbers
+		line, _ := json.Marshal(m) // cannot fail, since all values are texts and numbers
 		b.Write(line)
 		b.WriteByte('\n')
 	}

@@ -16,22 +16,22 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// patience is how long an answer may take on the slowest machine.
+// patience limits the wait for an answer.
 var patience = tier.Patience
 
-// serverMessage is a message of the server.
+// serverMessage is a message that the server or the proxy has sent.
 type serverMessage struct {
 	messageType    byte
-	raw            string // the bytes of the message
-	comparableText string // the part of the message in which PostgreSQL and the proxy must agree; "": none
-	waitsEnded     int    // the number of waits that ended with this message
+	raw            string // bytes of the message
+	comparableText string // part of the message that must be the same from PostgreSQL and from the proxy; "": none
+	waitsEnded     int    // number of waits that ended with this message
 }
 
-// transcript has the messages that came on a connection.
+// transcript has all messages that were received on a connection.
 type transcript struct {
 	answers                 []serverMessage
-	answersBeforeWithdrawal int    // the number of messages that had come when the consent was withdrawn; -1: it was not withdrawn
-	failure                 string // a failure that must never happen, such as a missing answer or a closed connection; "": none
+	answersBeforeWithdrawal int    // number of messages before the withdrawal; -1: there was none
+	failure                 string // what went wrong, such as a missing answer; "": nothing
 }
 
 func (t transcript) String() string {
@@ -52,11 +52,11 @@ func (t transcript) String() string {
 	return b.String()
 }
 
-// waitEndAnswers is the number of CloseComplete messages by which the end of a wait is recognized.
+// waitEndAnswers is the number of successive CloseComplete messages by which the player recognizes the end of a wait.
 const waitEndAnswers = 5
 
-// waitEndMessages end a wait. They end a COPY and a group of messages, and ask for a number of CloseComplete messages
-// that no other group gets.
+// waitEndMessages are the messages that end a wait. They end a COPY and a group of messages, and then ask for more
+// CloseComplete messages than any other group does.
 var waitEndMessages = func() (b []byte) {
 	list := sequence{{Kind: copyFailMessage, Text: "end"}, {Kind: syncMessage}}
 	for range waitEndAnswers {
@@ -68,10 +68,10 @@ var waitEndMessages = func() (b []byte) {
 	return b
 }()
 
-// noAnswerFailure is the failure of a transcript in which an answer is missing.
+// noAnswerFailure is the failure in the transcript if an answer is missing.
 const noAnswerFailure = "an answer does not come"
 
-// player plays a sequence on a connection.
+// player plays a sequence on one connection.
 type player struct {
 	conn       *pgconn.HijackedConn
 	isPostgres bool
@@ -79,7 +79,7 @@ type player struct {
 	mu         sync.Mutex
 	changed    *sync.Cond
 	answers    []serverMessage
-	waitsEnded int // the number of waits that have ended
+	waitsEnded int // number of waits that have ended
 	ended      bool
 	timedOut   bool
 }
@@ -114,8 +114,7 @@ func (p *player) read() {
 	}
 }
 
-// waitUntil waits until a condition on the answers holds or the connection ends. It returns false if neither happens
-// within the time limit.
+// waitUntil waits until holds returns true or the connection ends. It returns false if neither happens in time.
 func (p *player) waitUntil(holds func() bool) bool {
 	timer := time.AfterFunc(patience, func() {
 		p.mu.Lock()
@@ -132,7 +131,7 @@ func (p *player) waitUntil(holds func() bool) bool {
 	return holds() || p.ended
 }
 
-// playOn plays a sequence on one of the databases.
+// playOn plays a sequence on the i-th database, and returns the transcript.
 func (st *databaseTrio) playOn(i int, s sequence) (out transcript) {
 	out.answersBeforeWithdrawal = -1
 	conn, err := st.dial(i)
@@ -166,7 +165,7 @@ func (p *player) send(s sequence, withdraw func()) (failure string) {
 	waits := 0
 	write := func() {
 		_ = p.conn.Conn.SetWriteDeadline(time.Now().Add(patience))
-		_, _ = p.conn.Conn.Write(b) // if this fails, the reading goroutine notes that the connection is closed
+		_, _ = p.conn.Conn.Write(b) // If this fails, the reading goroutine notices that the connection is closed.
 		b = b[:0]
 	}
 	awaitAnswers := func() string {
@@ -183,7 +182,7 @@ func (p *player) send(s sequence, withdraw func()) (failure string) {
 		}
 		return ""
 	}
-	isBound := false // whether the group has bound the unnamed portal
+	isBound := false // the current group has bound the unnamed portal
 	for _, m := range append(s[:len(s):len(s)], message{Kind: waitStep}) {
 		switch m.Kind {
 		case bindMessage:
@@ -191,8 +190,7 @@ func (p *player) send(s sequence, withdraw func()) (failure string) {
 		case syncMessage, queryMessage, functionCallMessage, waitStep, cancelStep, longQueryStep, withdrawStep:
 			isBound = false
 		case executeMessage:
-			// If a Query has failed before, PostgreSQL may crash here, because it runs a portal that is no longer in
-			// its memory.
+			// If a Query has failed before, PostgreSQL may crash here, because it runs a portal whose memory it has freed.
 			if m.Portal == "" && !isBound {
 				m.Portal = "gone"
 			}
@@ -238,7 +236,7 @@ func (p *player) send(s sequence, withdraw func()) (failure string) {
 	return ""
 }
 
-// cancelRunning sends cancel requests until the Query that is running is answered.
+// cancelRunning sends cancel requests until the running Query has been answered.
 func (p *player) cancelRunning() string {
 	p.mu.Lock()
 	before := len(p.answers)
@@ -268,7 +266,7 @@ func messageTypes(list []serverMessage) (out []byte) {
 	return out
 }
 
-// sendCancel sends a cancel request, and returns when it has been passed on.
+// sendCancel sends a cancel request, and returns after the server or the proxy has received it.
 func (p *player) sendCancel() error {
 	ctx, done := context.WithTimeout(context.Background(), patience)
 	defer done()
@@ -287,11 +285,11 @@ func (p *player) sendCancel() error {
 		return err
 	}
 	_, _ = io.Copy(io.Discard, c)
-	time.Sleep(10 * time.Millisecond) // leave the server time to handle the signal
+	time.Sleep(10 * time.Millisecond) // the server needs time to handle the signal
 	return nil
 }
 
-// addAnswer converts a message of the server into a serverMessage, with the text that is compared.
+// addAnswer converts a received message into a serverMessage, with the text that is to be compared.
 func (p *player) addAnswer(m pgproto3.BackendMessage) serverMessage {
 	a := serverMessage{}
 	switch m := m.(type) {
@@ -309,7 +307,7 @@ func (p *player) addAnswer(m pgproto3.BackendMessage) serverMessage {
 		}
 	case *pgproto3.RowDescription:
 		a.comparableText = "T"
-		for i := range m.Fields { // each database has its own views, so that their OIDs differ
+		for i := range m.Fields { // each database has its own views, with their own OIDs
 			f := &m.Fields[i]
 			f.TableOID = 0
 			a.comparableText += fmt.Sprintf(" %s:%d:%d", f.Name, f.DataTypeOID, f.Format)

@@ -12,21 +12,21 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Config says how many sequences to play, and how.
+// Config says how many sequences Run plays, and how.
 type Config struct {
 	Sequences int
 	Seed      uint64
-	Length    int // the largest number of messages of a sequence, approximately
+	Length    int // approximate largest number of messages of a sequence
 	Settings  []policySetting
-	Save      bool // save differences under testdata/found
+	Save      bool // save sequences that show a difference under testdata/found
 	Progress  io.Writer
 }
 
-// Report has the numbers of sequences and messages, and of their results.
+// Report has counts of sequences, of messages and of results.
 type Report struct {
 	Sequences, Messages, Withdrawals int
-	AnswerCounts                     map[string]int // the number of answers, by their first words
-	Unstable                         int            // sequences whose difference depended on timing and did not show again
+	AnswerCounts                     map[string]int // numbers of answers, by their first words
+	Unstable                         int            // sequences whose difference did not occur again
 	Differences                      int
 }
 
@@ -35,10 +35,10 @@ func (r Report) String() string {
 		r.Sequences, r.Messages, r.Withdrawals, r.Unstable, r.Differences)
 }
 
-// sequencesPerSetting is how many sequences are played on one setting before the next one is started.
+// sequencesPerSetting is the number of sequences that are played with one setting before the next setting is used.
 const sequencesPerSetting = 200
 
-// Run plays sequences until it has played enough.
+// Run plays sequences until their number is reached or the test fails too often.
 func Run(t testing.TB, cfg Config) Report {
 	t.Helper()
 	r := &runner{Config: cfg, t: t, start: time.Now()}
@@ -46,7 +46,7 @@ func Run(t testing.TB, cfg Config) Report {
 	trios := make([]*databaseTrio, len(cfg.Settings))
 	for n := 0; n < cfg.Sequences && !r.isOver(); n++ {
 		index := n / sequencesPerSetting % len(trios)
-		if n < sequencesPerSetting { // a short run still uses every setting
+		if n < sequencesPerSetting { // so that a short run uses every setting
 			index = n % len(trios)
 		}
 		if trios[index] == nil {
@@ -108,7 +108,7 @@ func (r *runner) trySequence(st *databaseTrio, seed uint64) {
 	r.printProgress(false)
 }
 
-// answerKind returns the first words of an answer, which say of what kind it is.
+// answerKind returns the first words of an answer, by which answers are counted.
 func answerKind(text string) string {
 	words := strings.Fields(text)
 	if len(words) > 0 && words[0] != "E" && words[0] != "Z" {
@@ -117,7 +117,7 @@ func answerKind(text string) string {
 	return strings.Join(words, " ")
 }
 
-// compare plays a sequence on all databases and returns what is wrong; "": nothing.
+// compare plays a sequence on all databases. why describes the first difference or failure, and is "" if there is none.
 func (st *databaseTrio) compare(s sequence) (why string, got [databaseCount]transcript) {
 	st.t.Helper()
 	var wait sync.WaitGroup
@@ -157,7 +157,7 @@ func (st *databaseTrio) compare(s sequence) (why string, got [databaseCount]tran
 	return "", got
 }
 
-// findFailure compares the transcripts, and returns what is wrong; "": nothing.
+// findFailure describes the first difference or failure in the transcripts, and returns "" if there is none.
 func (st *databaseTrio) findFailure(s sequence, got [databaseCount]transcript) string {
 	for i, t := range got {
 		if t.failure != got[visibleOnly].failure && !st.setting.onlyTwins && st.firstAllowedDifference(s, t) < 0 ||
@@ -174,7 +174,7 @@ func (st *databaseTrio) findFailure(s sequence, got [databaseCount]transcript) s
 	}
 	a, b := rawLines(got[firstTwin]), rawLines(got[secondTwin])
 	want, have := comparableLines(got[visibleOnly].answers), comparableLines(got[firstTwin].answers)
-	if allowedFrom := st.firstAllowedDifference(s, got[firstTwin]); allowedFrom >= 0 { // from here on PostgreSQL may answer differently
+	if allowedFrom := st.firstAllowedDifference(s, got[firstTwin]); allowedFrom >= 0 { // PostgreSQL may differ from here
 		have = comparableLines(got[firstTwin].answers[:allowedFrom])
 		want = want[:min(len(want), len(have))]
 	}
@@ -182,7 +182,7 @@ func (st *databaseTrio) findFailure(s sequence, got [databaseCount]transcript) s
 		want = want[:min(len(want), len(comparableLines(got[visibleOnly].answers[:brokenAt])))]
 		have = have[:min(len(want), len(have))]
 	}
-	if s.has(terminateMessage) || got[visibleOnly].failure != "" { // when a session ends, the server may leave out messages that it has not sent yet
+	if s.has(terminateMessage) || got[visibleOnly].failure != "" { // unsent messages may be lost
 		a, b, want, have = completeLines(a), completeLines(b), completeLines(want), completeLines(have)
 		if s.has(terminateMessage) {
 			a, b = a[:min(len(a), len(b))], b[:min(len(a), len(b))]
@@ -198,23 +198,21 @@ func (st *databaseTrio) findFailure(s sequence, got [databaseCount]transcript) s
 	return ""
 }
 
-// firstBrokenAnswer returns the number of the first answer that a bug of PostgreSQL spoils; -1: there is none.
-// PostgreSQL 18.4 answers an Execute with XX000, "unexpected state STARTED", if a Query behind another Execute
+// firstBrokenAnswer returns the index of the first answer that a bug of PostgreSQL has changed, and -1 if there is
+// none. PostgreSQL 18.4 answers an Execute with XX000, "unexpected state STARTED", if a Query after another Execute
 // completed without a Sync between them.
 func firstBrokenAnswer(t transcript) int {
 	return slices.IndexFunc(t.answers, func(a serverMessage) bool { return a.messageType == 'E' && strings.Contains(a.raw, "\x00CXX000\x00") })
 }
 
-// firstAllowedDifference returns the number of the answer from which on a transcript may differ from PostgreSQL's; -1: there is
-// none. That is the withdrawal of the consent, or one of these errors:
-// - rows that the session sees are outdated, since something has changed that decides who sees a row: a deleted row is
-// enough;
-// - a message came during a COPY that is not about its rows: the server could have failed at one of the rows a moment
-// before;
-// - a key exists already: COPY into a view checks each row, COPY into a table checks several rows together;
-// - the age of the rows in a portal is not known, if it was run to its end before;
-// - a Query follows an Execute without a Sync, where PostgreSQL 18 makes a transaction block of the messages;
-// - a portal or cursor does not exist, in a transaction that has failed: a Bind or Query that fails may leave one.
+// firstAllowedDifference returns the index of the first answer from which on a transcript may differ from PostgreSQL's,
+// and -1 if there is none. It is the answer after which the owner withdrew the consent, or one of these errors:
+//   - 40001, because the rows that the session sees are outdated: a deleted row may have changed who sees a row;
+//   - a message that is not for a COPY came during the COPY, one of whose rows PostgreSQL might have refused before;
+//   - 23505 in a COPY: COPY into a view checks each row, and COPY into a table checks several rows together;
+//   - 40001, because the proxy does not know the age of the rows in a portal that had been run to its end before;
+//   - a Query follows an Execute without a Sync, where PostgreSQL 18 runs all the messages in one transaction block;
+//   - 34000 in a failed transaction: a Bind or Query that fails may leave a portal or cursor, or may not.
 func (st *databaseTrio) firstAllowedDifference(s sequence, t transcript) int {
 	mayChangeConsent, inFailedTransaction := false, false
 	for _, m := range s {
@@ -243,9 +241,9 @@ func (s sequence) has(k messageKind) bool {
 }
 
 // comparableLines returns the part of a transcript in which PostgreSQL and the proxy must agree. It leaves out the
-// columns of a result that fails. With limited results the proxy has a Query described before it runs, so that the
-// columns may come before the error. It also leaves out when PostgreSQL reports a changed setting, which differs if the
-// statements of a message are sent one by one.
+// columns of a result that fails: if results are limited, the proxy has a Query described before it runs, so that the
+// columns may come before the error. It also leaves out at which point a changed setting is reported, since the proxy
+// may send the statements of a message one by one.
 func comparableLines(answers []serverMessage) (out []string) {
 	var settings []string
 	for _, a := range answers {
@@ -274,7 +272,7 @@ func rawLines(t transcript) (out []string) {
 	return out
 }
 
-// completeLines returns the lines up to the last ReadyForQuery.
+// completeLines returns the lines up to and including the last ReadyForQuery.
 func completeLines(lines []string) []string {
 	for len(lines) > 0 && lines[len(lines)-1][0] != 'Z' {
 		lines = lines[:len(lines)-1]
@@ -282,7 +280,7 @@ func completeLines(lines []string) []string {
 	return lines
 }
 
-// transcriptDiff shows where the transcripts begin to differ.
+// transcriptDiff returns the transcripts as text, for a message.
 func transcriptDiff(got [databaseCount]transcript) string {
 	var b strings.Builder
 	for i, t := range got {
@@ -291,7 +289,7 @@ func transcriptDiff(got [databaseCount]transcript) string {
 	return b.String()
 }
 
-// printProgress prints a line every second.
+// printProgress prints a line about the progress, at most one each second.
 func (r *runner) printProgress(isLast bool) {
 	if r.Progress == nil || !isLast && time.Since(r.lastProgress) < time.Second {
 		return

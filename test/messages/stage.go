@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// policySetting is a mode, with what the policy has in addition to testdata/policy.yaml.
+// policySetting is a mode of enforcement, and YAML that is added to testdata/policy.yaml.
 type policySetting struct {
 	name       string
 	mode       instance.Mode
@@ -31,8 +31,8 @@ var allSettings = []policySetting{
 	{name: "limits", mode: instance.Both, policyYAML: "limits: { per: agent, result_rows: 3 }\n", onlyTwins: true},
 }
 
-// The databases on which a sequence is played: the twins behind a proxy, and a third with the visible rows only, which
-// PostgreSQL serves without a proxy.
+// Indexes of the databases on which a sequence is played: the twins are behind a proxy; the third has only the visible
+// rows and no proxy.
 const (
 	firstTwin = iota
 	secondTwin
@@ -42,16 +42,16 @@ const (
 
 var databaseNames = [databaseCount]string{"one", "two", "alone"}
 
-// databaseTrio has the twins behind a proxy, and the database with the visible rows only.
+// databaseTrio has the twins behind a proxy, and the database that has only the visible rows.
 type databaseTrio struct {
 	t           testing.TB
 	setting     policySetting
 	proxy       *instance.Proxy
 	dbs         [databaseCount]*pgtest.DB
 	owners      [databaseCount]*pgconn.PgConn
-	fillSQL     [databaseCount]string // SQL that fills the databases
-	hiddenText  [databaseCount]string // the hidden rows, as text
-	visibleText string                // the visible rows, as text
+	fillSQL     [databaseCount]string // SQL that inserts the original rows
+	hiddenText  [databaseCount]string // hidden rows at the beginning, as text
+	visibleText string                // visible rows at the beginning, as text
 }
 
 func newDatabaseTrio(t testing.TB, s policySetting) *databaseTrio {
@@ -75,9 +75,9 @@ func newDatabaseTrio(t testing.TB, s policySetting) *databaseTrio {
 			agents = append(agents, instance.Agent{Name: databaseNames[i], Database: databaseNames[i], Attributes: map[string]string{"me": "me"}})
 		}
 		st.owners[i] = instance.ConnectSuperuser(t, st.dbs[i])
-		// The hidden rows are inserted first, then the visible ones.
+		// Hidden rows are inserted first, then visible rows.
 		st.fillSQL[i] = "SET session_replication_role = replica; SET lock_timeout = '180s'; " + hidden[i] + visible
-		// Fixed settings of the planner make plans independent of the number of rows.
+		// With these settings, the planner chooses the same plans for any number of rows.
 		role := "pgconsent_agent"
 		if i == visibleOnly {
 			role = "postgres"
@@ -106,8 +106,8 @@ const (
 	withdrawnMarker = "WITHDRAWN"
 )
 
-// fill replaces the rows of a database by the original ones. It deletes and vacuums, so that the files are as after the
-// creation. TRUNCATE would also change the catalogs.
+// fill restores the original rows of a database. It uses DELETE and VACUUM, after which the files are as in the
+// beginning. TRUNCATE would also change the catalogs.
 func (st *databaseTrio) fill(i int) {
 	st.t.Helper()
 	st.queryAsOwner(i, "DELETE FROM deed; DELETE FROM person; DELETE FROM item; DELETE FROM secret")
@@ -115,7 +115,7 @@ func (st *databaseTrio) fill(i int) {
 	st.queryAsOwner(i, st.fillSQL[i])
 }
 
-// queryAsOwner runs SQL as the owner.
+// queryAsOwner runs SQL on the i-th database as the owner.
 func (st *databaseTrio) queryAsOwner(i int, sql string) string {
 	st.t.Helper()
 	a := instance.Ask(st.owners[i], sql)
@@ -125,7 +125,7 @@ func (st *databaseTrio) queryAsOwner(i int, sql string) string {
 	return a.String()
 }
 
-// waitForSessionsEnd waits until the sessions on a database have ended, and tells whether they have.
+// waitForSessionsEnd waits until the sessions on a database have ended. It returns false if they do not end in time.
 func (st *databaseTrio) waitForSessionsEnd(i int) bool {
 	sessions := "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() " +
 		"AND backend_type = 'client backend' AND usename = '%s'"
@@ -133,7 +133,7 @@ func (st *databaseTrio) waitForSessionsEnd(i int) bool {
 	switch {
 	case i == visibleOnly:
 		user = "postgres"
-	case instance.IsPooled(st.t): // connections of a pool stay open, and hold no locks
+	case instance.IsPooled(st.t): // connections of a pool stay open, but hold no locks
 		sessions += " AND state <> 'idle'"
 	}
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
@@ -144,7 +144,7 @@ func (st *databaseTrio) waitForSessionsEnd(i int) bool {
 	return false
 }
 
-// dial opens the connection on which a sequence is played.
+// dial opens the connection on which a sequence is played on the i-th database.
 func (st *databaseTrio) dial(i int) (*pgconn.HijackedConn, error) {
 	dsn := st.dbs[visibleOnly].DSN("postgres", "")
 	if i != visibleOnly {

@@ -2,19 +2,19 @@ package messages
 
 import "fmt"
 
-// statementText is a text that sequences send.
+// statementText is the text of a statement that sequences send.
 type statementText struct {
 	text         string
-	postgresText string   // what PostgreSQL is sent in its place; "": the same
-	paramKinds   []string // the kinds of the parameters
+	postgresText string   // statement sent to PostgreSQL in its place; "": the same
+	paramKinds   []string // types of the parameters
 	returnsRows  bool     // the statement returns rows
 }
 
-// policyRefusedText is sent to PostgreSQL in place of a statement that the policy refuses. It fails in the same phase,
-// in parse analysis.
+// policyRefusedText is the statement that PostgreSQL is sent in place of one that the policy refuses. It fails in the
+// same phase: parse analysis.
 const policyRefusedText = `SELECT "refused"`
 
-// readTexts are queries, and statements that fail as queries do.
+// readTexts are queries. Some of them fail.
 var readTexts = []statementText{
 	{text: "SELECT id, label FROM item ORDER BY id", returnsRows: true},
 	{text: "SELECT count(*), sum(n) FROM item", returnsRows: true},
@@ -106,7 +106,7 @@ var copyToTexts = []statementText{
 var copyFromTexts = []statementText{{text: "COPY item (id, rank, label) FROM STDIN"},
 	{text: "COPY item (id, rank) FROM STDIN (FORMAT csv)"}, {text: "COPY item (id, rank, label, n) FROM STDIN"}}
 
-// forbiddenTexts are statements that the policy refuses, or that are not available to agents.
+// forbiddenTexts are statements that the policy or pgconsent refuses to agents.
 var forbiddenTexts = []statementText{
 	{text: "SELECT * FROM secret", postgresText: policyRefusedText, returnsRows: true}, {
 		text: "SELECT words FROM secret WHERE id = $1", postgresText: policyRefusedText, paramKinds: []string{"int"}, returnsRows: true},
@@ -118,7 +118,7 @@ var forbiddenTexts = []statementText{
 		text: "SELECT 1 FROM item, secret", postgresText: policyRefusedText, returnsRows: true},
 }
 
-// multiStatementTexts are texts with several statements, or with none.
+// multiStatementTexts are texts that contain several statements, or none.
 var multiStatementTexts = []statementText{
 	{text: ""}, {text: ";"}, {text: "-- nothing"}, {text: ";;SELECT 1;;", returnsRows: true},
 	{text: "SELECT 1; SELECT 2; SELECT 3"}, {text: "SELECT id FROM item ORDER BY id; SELECT 1/0; SELECT 3"}, {
@@ -140,11 +140,11 @@ var multiStatementTexts = []statementText{
 		text: "BEGIN; COPY item (id, rank) FROM STDIN; ROLLBACK"}, {text: "DISCARD ALL; SELECT 1", postgresText: policyRefusedText},
 }
 
-// copyDataPieces are lines for COPY FROM, of which some are invalid.
+// copyDataPieces are pieces of data for COPY FROM, of which some are invalid.
 var copyDataPieces = []string{"90\t90\tnew\n", "91\t91\tnew\n", "1\t92\told\n", "93\t3\tlater\n", "94,94\n", "95,95\n",
 	"x\ty\tz\n", "96\t", "96\tpart\n", "\\.\n", "97\t97\tn\t5\n", "98\t98\tn\t500\n", "", "\n"}
 
-// paramValue returns a parameter's value of this kind, in text or binary format.
+// paramValue returns a value for a parameter, in text or binary format.
 func paramValue(kind string, n int, binary bool) []byte {
 	switch {
 	case kind == "int" && binary:

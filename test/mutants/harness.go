@@ -11,17 +11,16 @@ import (
 	"strings"
 )
 
-// suite is the tests of a package that are run, or some of them. The fields run and skip are regular expressions as for
-// go test.
+// suite selects tests of a package. The fields run and skip are regular expressions, as in the flags of go test.
 type suite struct{ pkg, run, skip string }
 
-// fileTests are the tests of the harness that check some files.
+// fileTests has the tests that must catch the mutants of some files.
 type fileTests struct {
-	files []string // globs of paths, from the root of the repository
+	files []string // globs of paths, relative to the root of the repository
 	tests []packageTests
 }
 
-// packageTests names tests of one package; without names it stands for all of them.
+// packageTests selects tests of one package by their names, or all of its tests if names is nil.
 type packageTests struct {
 	pkg   string
 	names []string
@@ -45,7 +44,7 @@ func (t packageTests) testSuite() suite {
 	return suite{pkg: t.pkg, run: "^(" + strings.Join(t.names, "|") + ")$"}
 }
 
-// readHarness reads harness.txt. The head of that file describes its format.
+// readHarness reads harness.txt, which describes its format in its first lines.
 func readHarness(root string) (groups []fileTests, err error) {
 	file, err := os.Open(filepath.Join(root, "test/mutants/harness.txt"))
 	if err != nil {
@@ -74,9 +73,9 @@ func readHarness(root string) (groups []fileTests, err error) {
 }
 
 // suitesFor returns the suites for a mutant, which are run one after the other until one fails. The test that caught
-// the mutant the last time comes first, so that trying all mutants takes about an hour. For a machine-made mutant the
-// tests of its own package come before the harness, since they take seconds and the harness takes minutes. With quick,
-// the harness is left out for these.
+// the mutant last time comes first, so that all mutants together take about an hour. For a machine-made mutant, the
+// tests of the mutated package come first, because they take only seconds. If quick is set, machine-made mutants get
+// these tests only.
 func suitesFor(m Mutant, groups []fileTests, lastSeen map[string]TestName, quick bool) (list []suite) {
 	if m.Machine {
 		list = append(list, suite{pkg: "./" + path.Dir(m.File), run: "^Test",
@@ -98,17 +97,17 @@ func suitesFor(m Mutant, groups []fileTests, lastSeen map[string]TestName, quick
 	return list
 }
 
-// TestName names a test of a package.
+// TestName is the name of a test and its package.
 type TestName struct{ Pkg, Test string }
 
-// isInHarness tells whether the harness has this test for the mutant's file.
+// isInHarness reports whether harness.txt lists this test for the mutant's file.
 func (s TestName) isInHarness(m Mutant, groups []fileTests) bool {
 	return s.Test != "" && slices.ContainsFunc(groups, func(g fileTests) bool {
 		return g.covers(m.File) && slices.ContainsFunc(g.tests, func(p packageTests) bool { return p.pkg == s.Pkg && p.hasTest(s.Test) })
 	})
 }
 
-// readLastSeen reads seen.txt. It has a line for each mutant made by hand: the mutant, and the package and name of the
+// readLastSeen reads seen.txt, which has one line for each mutant of hand/: the mutant, and the package and name of the
 // test that caught it last.
 func readLastSeen(root string) (map[string]TestName, error) {
 	text, err := os.ReadFile(filepath.Join(root, "test/mutants/seen.txt"))
@@ -129,7 +128,7 @@ func readLastSeen(root string) (map[string]TestName, error) {
 	return lastSeen, nil
 }
 
-// writeLastSeen writes seen.txt, sorted.
+// writeLastSeen writes seen.txt, sorted by mutant.
 func writeLastSeen(root string, lastSeen map[string]TestName) error {
 	var b strings.Builder
 	b.WriteString("# Which test saw a mutant last; make mutants writes it, and runs that test first.\n")

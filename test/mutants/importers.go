@@ -42,7 +42,7 @@ func listPackages(ctx context.Context, root string) ([]packageImports, error) {
 	}
 }
 
-// lastPackages import nearly everything and take longest, so they are tried last, in this order.
+// lastPackages are tried last, in this order, since they take longest. They import nearly all other packages.
 var lastPackages = []string{"./test/", "./test/attacks", "./test/e2e", "./cmd/pgconsent"}
 
 func orderOf(pkg string) int {
@@ -55,8 +55,8 @@ func orderOf(pkg string) int {
 	return n
 }
 
-// testingPackages returns the packages whose tests run code of pkg, nearest first: pkg itself, then the packages that
-// import it.
+// testingPackages returns the packages whose tests run code of pkg: first pkg itself, and then the packages that import
+// it, directly or indirectly, in the order of their distance.
 func testingPackages(all []packageImports, pkg string) []string {
 	const far = 1 << 20
 	distance := map[string]int{}
@@ -89,7 +89,7 @@ func testingPackages(all []packageImports, pkg string) []string {
 	}
 	var found []watcher
 	for _, p := range all {
-		// The tests of this package run mutants themselves.
+		// The tests of this package would run mutants themselves.
 		if !p.hasTests() || pathOf(p) == "./test/mutants" {
 			continue
 		}

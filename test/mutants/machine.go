@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// MachineMutants makes n mutants of the packages under test, always the same for a seed and a state of the code. It
-// flips operators, inverts or fixes conditions, changes results and constants, and removes statements.
+// MachineMutants makes n mutants of the packages rewrite, predicate and rls. They are always the same for a seed and a
+// state of the code. It changes operators, conditions, results and constants, and removes statements.
 func MachineMutants(root string, n int, seed uint64) ([]Mutant, error) {
 	var all []Mutant
 	for _, pkg := range []string{"rewrite", "internal/enforce/predicate", "rls"} {
@@ -22,7 +22,7 @@ func MachineMutants(root string, n int, seed uint64) ([]Mutant, error) {
 		}
 		for _, file := range files {
 			base := filepath.Base(file)
-			// Skip code that only tests use, and code that only chooses the faster of two ways.
+			// Left out is code that only tests use, and code that only chooses between two equivalent ways.
 			if strings.HasSuffix(base, "_test.go") || strings.HasSuffix(base, "eval.go") ||
 				strings.HasPrefix(base, "hint") || base == "fingerprint.go" || base == "doc.go" {
 				continue
@@ -44,7 +44,7 @@ var flippedOperators = map[token.Token]string{
 	token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+",
 }
 
-// mutantsOfFile lists the possible changes in a file.
+// mutantsOfFile returns all mutants that can be made of a file.
 func mutantsOfFile(path, name string) ([]Mutant, error) {
 	fileSet := token.NewFileSet()
 	tree, err := parser.ParseFile(fileSet, path, nil, parser.SkipObjectResolution)

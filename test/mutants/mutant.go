@@ -11,19 +11,19 @@ import (
 // Mutant is one change of one file.
 type Mutant struct {
 	Name string
-	Why  string // the hole that the mutant opens
-	File string // path from the root of the repository
+	Why  string // the security hole, or the bug
+	File string // path, relative to the root of the repository
 	Old  string
 	New  string
-	At   int // byte offset of Old; -1: Old occurs once in the file
+	At   int // byte offset of Old in the file; -1: Old occurs only once
 
 	Machine bool // the mutant was made by MachineMutants
 }
 
-// HandMutants reads the mutants of hand/.
+// HandMutants reads the mutants in hand/.
 func HandMutants(root string) ([]Mutant, error) { return readMutants(root, "hand") }
 
-// PlantedFaults reads the mutants of planted/.
+// PlantedFaults reads the mutants in planted/.
 func PlantedFaults(root string) ([]Mutant, error) { return readMutants(root, "planted") }
 
 func readMutants(root, folder string) ([]Mutant, error) {
@@ -63,7 +63,7 @@ func readMutants(root, folder string) ([]Mutant, error) {
 	return out, nil
 }
 
-// Apply returns the file's text with the change.
+// Apply returns the text of the file with the mutant's change.
 func (m Mutant) Apply(root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, m.File))
 	if err != nil {

@@ -22,21 +22,21 @@ type Outcome int
 const (
 	Survived Outcome = iota
 	Caught
-	Broken // the mutant does not compile, so the result says nothing
+	Broken // the mutant does not compile
 )
 
 func (o Outcome) String() string { return [...]string{"survived", "caught", "does not compile"}[o] }
 
-// suiteTimeout limits the time of a suite. It catches a mutant that makes a statement run for ever. It is so long that
-// no suite exceeds it on a busy machine.
+// suiteTimeout limits the time of a suite, since a mutant may cause an endless loop. Without a mutant, no suite takes
+// that long, even on a busy machine.
 const suiteTimeout = 45 * time.Minute
 
-// rapidPackages are the packages whose properties are tested with rapid. For mutants it tries ten times as many cases
-// as usual, so that catching a mutant does not depend on luck. It writes no files for failures.
+// rapidPackages are the packages whose tests use rapid. For mutants, rapid tries ten times as many cases as usual, so
+// that luck does not decide whether a mutant is caught. It writes no files for failures.
 var rapidPackages = []string{"./internal/enforce/predicate", "./internal/registry/consent"}
 
-// TryMutant builds the suites with the mutant and runs them until a test fails. The result by is that test, and how is
-// its first line of output.
+// TryMutant builds the suites with the mutant, and runs them until a test fails. failed is that test, and detail is the
+// first line of its message.
 func TryMutant(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, failed TestName, detail string, err error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
@@ -72,8 +72,7 @@ func TryMutant(ctx context.Context, root string, m Mutant, list []suite) (o Outc
 	return Survived, failed, "", nil
 }
 
-// overlay writes the changed file into dir, and a JSON file for the compiler's flag -overlay. It returns the path of
-// the JSON file.
+// overlay writes the changed file to dir, and a JSON file for the compiler's flag -overlay, whose path it returns.
 func (m Mutant) overlay(root, dir string) (string, error) {
 	text, err := m.Apply(root)
 	if err != nil {
@@ -90,7 +89,7 @@ func (m Mutant) overlay(root, dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, replace, 0o644)
 }
 
-// failedTest returns the test that failed; "": the output names none.
+// failedTest returns the name of the test that failed, and "" if the output names none.
 func failedTest(out string) string {
 	for line := range strings.Lines(out) {
 		if rest, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
@@ -101,7 +100,7 @@ func failedTest(out string) string {
 	return ""
 }
 
-// firstFailureLine returns the first line that says what was wrong, without statistics.
+// firstFailureLine returns the first line of the output that describes the failure. It ignores statistics.
 func firstFailureLine(out string) string {
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, ".go:") && !strings.Contains(line, " answered, ") || strings.HasPrefix(line, "panic:") {

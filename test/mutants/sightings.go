@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Sighting says which make target caught a planted fault, and by which test.
+// Sighting says which make target catches a planted fault, and with which test.
 type Sighting struct {
-	Target string // test, test-all or none; "": the fault was not tried yet
+	Target string // test, test-all or none; "": the fault has not been tried yet
 	By     TestName
 }
 
-// The targets that may catch a fault; targetNone: it was tried, and no test failed.
+// Values of Sighting.Target. targetNone means that the fault was tried and no test failed.
 const (
 	targetTest    = "test"
 	targetTestAll = "test-all"
@@ -25,7 +25,7 @@ const sightingsHead = `# Which of "make test" and "make test-all" sees a planted
 # package and the name of the test that sees it. A fault without a target was not tried yet. TestPlanted writes it.
 `
 
-// readSightings returns, for each planted fault, which test saw it, from planted.txt.
+// readSightings reads planted.txt, which says for each planted fault which test catches it.
 func readSightings(root string) (map[string]Sighting, error) {
 	text, err := os.ReadFile(filepath.Join(root, "test/mutants/planted.txt"))
 	if err != nil {
@@ -52,7 +52,7 @@ func readSightings(root string) (map[string]Sighting, error) {
 	return out, nil
 }
 
-// writeSightings writes planted.txt, with a line for each fault.
+// writeSightings writes planted.txt, which has one line for each fault.
 func writeSightings(root string, faults []Mutant, sightings map[string]Sighting) error {
 	var b strings.Builder
 	b.WriteString(sightingsHead)
@@ -66,7 +66,7 @@ func writeSightings(root string, faults []Mutant, sightings map[string]Sighting)
 		}
 		b.WriteString(strings.Join(fields, " ") + "\n")
 	}
-	// If the run is interrupted, the file is the old one or the new one.
+	// An interruption must leave either the old or the new file.
 	to := filepath.Join(root, "test/mutants/planted.txt")
 	if err := os.WriteFile(to+".new", []byte(b.String()), 0o644); err != nil {
 		return err

@@ -18,35 +18,35 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// faultRun tries planted faults on the tests of packages.
+// faultRun tries planted faults: it runs the tests of packages with each fault.
 type faultRun struct {
 	root           string
 	packages       []packageImports
-	limit          time.Duration // time limit for the tests of one package
-	ownPackageOnly bool          // try the fault's own package only, as "make test" does
-	shortOnly      bool          // try what "make test" runs only
+	limit          time.Duration // limits the time of the tests of one package
+	ownPackageOnly bool          // run only the tests of the fault's own package
+	shortOnly      bool          // run only the tests of "make test"
 	dir            string        // folder for test binaries
 
 	mu            sync.Mutex
 	soundBinaries map[string]*soundBinary
 }
 
-// soundBinary is the test binary of a package without any fault. It is built when it is first needed.
+// soundBinary is the test binary of a package without a fault. It is built when it is first needed.
 type soundBinary struct {
 	once   sync.Once
 	binary string
 	err    error
 }
 
-// unnamedTest stands for the test if the output names none: TestMain failed, or a goroutine panicked without a test in
-// its trace.
+// unnamedTest is the name of a failing test if the output names none. Then TestMain has failed, or a goroutine has
+// panicked whose stack trace has no test.
 const unnamedTest = "TestMain"
 
-// findTest finds the test that catches a fault. It first runs what "make test" runs: the tests of the fault's own
-// package, then those of the packages that import it, nearest first. If none of them fails, it runs the tests of its
-// own package and the end-to-end tests without -short, as "make test-all" does, unless -short is given. noise are the
-// tests that also fail without the fault, and prove nothing. The sighting has no target if packages were left out that
-// might have caught the fault.
+// findTest finds a test that catches a fault. It first runs the tests of "make test": those of the fault's own package,
+// and then those of the packages that import it, nearest first. If none of them fails, and shortOnly is not set, it
+// runs the own package's tests and the end-to-end tests without -short, as "make test-all" does. unrelated are tests
+// that fail without the fault, too, and so prove nothing. The sighting has no target if packages were left out that
+// might catch the fault.
 func (w *faultRun) findTest(ctx context.Context, m Mutant) (s Sighting, unrelated []TestName, err error) {
 	dir, err := os.MkdirTemp(w.dir, "fault")
 	if err != nil {
@@ -57,7 +57,7 @@ func (w *faultRun) findTest(ctx context.Context, m Mutant) (s Sighting, unrelate
 	if err != nil {
 		return s, nil, err
 	}
-	// All packages that try the fault share one server, whose roles no other fault has changed.
+	// The tests of all packages for this fault share one server. Its roles are not affected by other faults.
 	folder, err := pgtest.NewFolder(pgtest.QuickRunMemory)
 	if err != nil {
 		return s, nil, err
@@ -97,20 +97,20 @@ func (w *faultRun) findTest(ctx context.Context, m Mutant) (s Sighting, unrelate
 	return Sighting{Target: targetNone}, unrelated, nil
 }
 
-// triedFault has the paths for a planted fault that is being tried.
+// triedFault has the paths of files for the fault that is being tried.
 type triedFault struct {
-	overlay string // the overlay file for the compiler
-	binary  string // the test binary, which is built for each package
-	folder  string // the folder of the server
+	overlay string // overlay file for the compiler
+	binary  string // test binary, which is built for one package after the other
+	folder  string // folder of the test server
 }
 
-// runWithFault runs a package's tests with a fault. It returns the first test that fails with the fault and passes
-// without it.
+// runWithFault runs the tests of a package with a fault. It returns the first test that fails with the fault and passes
+// without it, and the tests that fail in both cases.
 func (w *faultRun) runWithFault(ctx context.Context, pkg string, f triedFault, short bool) (test string, unrelated []string, err error) {
 	if err := w.build(ctx, pkg, f.binary, "-overlay", f.overlay); err != nil {
 		return "", nil, err
 	}
-	// A test that builds the program builds it with the fault, too.
+	// A test that builds pgconsent has to build it with the fault, too.
 	env := append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+f.overlay),
 		pgtest.ClusterVariable+"="+f.folder)
 	for {
@@ -125,7 +125,7 @@ func (w *faultRun) runWithFault(ctx context.Context, pkg string, f triedFault, s
 		if passes {
 			return failing, unrelated, nil
 		}
-		if failing == unnamedTest || slices.Contains(unrelated, failing) { // this test cannot be left out of the next run
+		if failing == unnamedTest || slices.Contains(unrelated, failing) { // the next run cannot leave out this test
 			return "", unrelated, fmt.Errorf("the tests of %s fail without the fault, too: %s", pkg, failing)
 		}
 		unrelated = append(unrelated, failing)
@@ -142,7 +142,7 @@ func (w *faultRun) build(ctx context.Context, pkg, binary string, flags ...strin
 	return nil
 }
 
-// passesWithoutFault tells whether a test passes without any fault.
+// passesWithoutFault reports whether a test passes without the fault.
 func (w *faultRun) passesWithoutFault(ctx context.Context, pkg, test string, short bool) (bool, error) {
 	w.mu.Lock()
 	sound := w.soundBinaries[pkg]
@@ -162,7 +162,7 @@ func (w *faultRun) passesWithoutFault(ctx context.Context, pkg, test string, sho
 	return failing == "", err
 }
 
-// run returns the first test that fails; "": all pass.
+// run runs a test binary. It returns the first test that fails, and "" if all pass.
 func (w *faultRun) run(ctx context.Context, pkg, binary string, env []string, short bool, pattern string,
 	skip []string) (string, error) {
 	run := exec.CommandContext(ctx, binary, "-test.run", pattern, "-test.failfast", "-test.timeout", w.limit.String())
@@ -190,8 +190,8 @@ func (w *faultRun) run(ctx context.Context, pkg, binary string, env []string, sh
 	}
 }
 
-// These expressions find the name of a test in the output of a test binary. It is a test that was running when the time
-// was up, or a test in the trace of a panic.
+// These expressions find the name of a test in the output of a test binary: a test that was running when the time was
+// over, or a test in the stack trace of a panic.
 var (
 	runningTestPattern = regexp.MustCompile(`(?m)^\s*running tests:\n\s+(Test\w+)`)
 	tracedTestPattern  = regexp.MustCompile(`\.(Test[A-Z]\w*)(?:\.func[\d.]+)*\(`)

@@ -9,24 +9,25 @@ import (
 	"time"
 )
 
-// connection is a connection that passes through a relay. Two goroutines run it, one for each direction.
+// connection is a client's connection through a relay, with the relay's connection to the server. Two goroutines pass
+// its bytes on, one for each direction.
 type connection struct {
-	from [2]net.Conn   // the connections from which bytes come, by direction
-	done chan struct{} // closed at the end
+	from [2]net.Conn   // connections from which bytes are read, by direction
+	done chan struct{} // closed when the connection has ended
 
 	mu         sync.Mutex
 	fault      Fault
 	passed     [2]int64
-	dropping   [2]bool // what arrives in this direction is discarded
+	dropping   [2]bool // bytes in this direction are discarded
 	isEnded    bool
-	resetTimer *time.Timer // ends the connection later; nil: never
+	resetTimer *time.Timer // resets the connection later; nil: never
 }
 
 func newConnection(client, server net.Conn) *connection {
 	return &connection{from: [2]net.Conn{client, server}, done: make(chan struct{})}
 }
 
-// run relays until both directions have ended.
+// run passes bytes on until both directions have ended.
 func (c *connection) run(f Fault) {
 	var directions sync.WaitGroup
 	c.setFault(f)
@@ -37,7 +38,7 @@ func (c *connection) run(f Fault) {
 	c.end(Close, ToServer)
 }
 
-// setFault gives the connection a fault, whose byte counts start now.
+// setFault sets the fault of the connection. The fault counts bytes from now on.
 func (c *connection) setFault(f Fault) {
 	c.mu.Lock()
 	c.fault, c.passed = f, [2]int64{}
@@ -93,7 +94,7 @@ func (c *connection) maxRead(buffer []byte) int {
 	return len(buffer)
 }
 
-// admit returns how many of n bytes may pass, how the connection ends behind them, and how long to wait.
+// admit returns how many of n bytes may pass, how the connection ends after them, and how long the relay then pauses.
 func (c *connection) admit(d Direction, n int) (passing int, closeMode CloseMode, pause time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +114,7 @@ func (c *connection) isDropping(d Direction) bool {
 	return c.dropping[d]
 }
 
-// wait pauses, and returns early if the connection ends.
+// wait waits for the pause, or until the connection ends.
 func (c *connection) wait(pause time.Duration) {
 	if pause <= 0 {
 		return
@@ -126,7 +127,7 @@ func (c *connection) wait(pause time.Duration) {
 	}
 }
 
-// end ends the connection; d is the direction that a half close ends.
+// end ends the connection. For HalfClose, d is the direction that ends.
 func (c *connection) end(mode CloseMode, d Direction) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

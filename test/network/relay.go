@@ -6,19 +6,19 @@ import (
 	"testing"
 )
 
-// Relay accepts connections and passes their bytes on to a server.
+// Relay accepts connections, and passes their bytes on to a server.
 type Relay struct {
 	listener        net.Listener
 	network, target string
 	running         sync.WaitGroup
 
 	mu   sync.Mutex
-	plan func() Fault // nil: no faults
+	plan func() Fault // returns the fault of a new connection; nil: no faults
 	open map[*connection]struct{}
-	last [2]int64 // how many bytes have passed on the connection that ended last
+	last [2]int64 // bytes that passed in each direction on the last ended connection
 }
 
-// New starts a relay to a server, whose network and address are as for [net.Dial]. It ends with the test.
+// New starts a relay to a server, whose network and address are given as for [net.Dial]. The relay ends with the test.
 func New(t testing.TB, network, target string) *Relay {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -35,17 +35,18 @@ func New(t testing.TB, network, target string) *Relay {
 	return r
 }
 
-// Address returns host:port, where clients connect to the relay.
+// Address returns host:port, to which clients connect.
 func (r *Relay) Address() string { return r.listener.Addr().String() }
 
-// Plan sets a function that returns the fault of each new connection. One goroutine calls it. Nil means no faults.
+// Plan sets the function that returns the fault of each new connection. Only one goroutine calls it. If it is nil,
+// connections have no faults.
 func (r *Relay) Plan(f func() Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.plan = f
 }
 
-// Next sets the fault of the next connection. Later connections have none.
+// Next sets the fault of the next connection. Connections after that have none.
 func (r *Relay) Next(f Fault) {
 	next := &f
 	r.Plan(func() (fault Fault) {
@@ -56,14 +57,14 @@ func (r *Relay) Next(f Fault) {
 	})
 }
 
-// SetFaultOfOpen gives every open connection a fault. The fault's times and byte counts start now.
+// SetFaultOfOpen sets the fault of every open connection. The fault counts time and bytes from now on.
 func (r *Relay) SetFaultOfOpen(f Fault) {
 	for _, c := range r.connections() {
 		c.setFault(f)
 	}
 }
 
-// Break ends all connections now.
+// Break ends all open connections at once.
 func (r *Relay) Break(w CloseMode) {
 	for _, c := range r.connections() {
 		c.end(w, ToServer)
@@ -87,8 +88,8 @@ func (r *Relay) Last() [2]int64 {
 	return r.last
 }
 
-// SoFar returns how many bytes have passed in each direction on the open connection, since it began or SetFaultOfOpen
-// was called. If several are open, it is any of them.
+// SoFar returns how many bytes have passed in each direction on the open connection, since its beginning or since the
+// last SetFaultOfOpen. If several connections are open, it is one of them.
 func (r *Relay) SoFar() (passed [2]int64) {
 	for _, c := range r.connections() {
 		passed = c.passedBytes()

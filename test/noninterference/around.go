@@ -10,27 +10,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// storage is how a table stores its rows.
+// storage says how a table stores its rows.
 type storage int
 
 const (
 	plainStorage       storage = iota
-	partitionedStorage         // by hash of the table's key
-	inheritedStorage           // an inheritance child stores some of the rows
+	partitionedStorage         // partitions, by hash of the table's key
+	inheritedStorage           // a child table by inheritance stores some of the rows
 )
 
-// generatedExpressions are the expressions of stored generated columns, by kind of column. They fail for no value.
+// generatedExpressions are the expressions of stored generated columns, by kind of the column from which they are
+// computed. They never fail.
 var generatedExpressions = map[string]string{
 	"text": "upper(%s)", "digits": "left(%s, 2)", "int": "coalesce(%s, 0) %% 7", "num": "round(%s, 1)",
 	"bool": "NOT %s", "json": "%s -> 'k'", "arr": "array_remove(%s, 'a')",
 }
 
-// virtualExpressions are the expressions of virtual generated columns, which exist from PostgreSQL 18 on, with their
-// kinds. Each fails on some values of hidden rows.
+// virtualExpressions are the expressions of virtual generated columns, which exist from PostgreSQL 18 on, each with the
+// kind of its result. Each expression fails on some values in hidden rows.
 var virtualExpressions = map[string][2]string{"digits": {"(%s)::integer", "int"}, "int": {"100 / %s", "int"}, "num": {"1 / %s", "num"}}
 
-// forbiddenValues are values that a CHECK forbids, by kind of column. No stored row has one of them in a checked
-// column, but agents may try to set one.
+// forbiddenValues are values that a CHECK constraint forbids, by kind of column. Stored rows do not have them in a
+// column with the constraint, but agents may try to write them.
 var forbiddenValues = map[string][]string{"text": {"tea", "a", "", "apple pie"}, "int": {"12", "0", "-1", "3"}, "num": {"0", "10", "1.5"}}
 
 func (c column) forbids(value string) bool {
@@ -40,9 +41,9 @@ func (c column) forbids(value string) bool {
 	return slices.Contains(forbiddenValues[c.kind], value) || c.kind == "num" && strings.Trim(value, "0.") == ""
 }
 
-// addSurroundings adds random objects around a database's tables. They are partitions, inheritance children, generated
-// columns, CHECKs, foreign keys, indexes on expressions and triggers. They are also the views, materialized views and
-// functions that agents use.
+// addSurroundings adds random objects around the tables of a schema: partitions, inheritance children, generated
+// columns, CHECK constraints, foreign keys, indexes on expressions and triggers. It also adds the views, materialized
+// views and functions that agents use.
 func (s *schema) addSurroundings(r *rand.Rand) {
 	for _, t := range s.tables {
 		s.chooseStorage(r, t)
@@ -67,7 +68,7 @@ func (s *schema) addSurroundings(r *rand.Rand) {
 		if r.IntN(2) == 0 {
 			s.addView(r, t, fmt.Sprintf("%s view%d", t.name, n))
 		}
-		if r.IntN(3) == 0 && !t.hasHiddenColumns() { // agents read a table with hidden columns through a view
+		if r.IntN(3) == 0 && !t.hasHiddenColumns() { // such a table is read through a view
 			s.addFunction(r, t, fmt.Sprintf("tell%d", n))
 		}
 		if r.IntN(4) == 0 && !t.hasHiddenColumns() && t.storage == plainStorage && t.rule.readsRowOnly() &&
@@ -89,7 +90,7 @@ func (s *schema) chooseStorage(r *rand.Rand, t *table) {
 	}
 }
 
-// isReadByRules tells whether the rule of another table reads t.
+// isReadByRules reports whether the rule of another table reads t.
 func (s *schema) isReadByRules(t *table) bool {
 	var reads func(r *rule) bool
 	reads = func(r *rule) bool {
@@ -98,13 +99,13 @@ func (s *schema) isReadByRules(t *table) bool {
 	return slices.ContainsFunc(s.tables, func(o *table) bool { return o != t && reads(o.rule) })
 }
 
-// readsRowOnly tells whether a rule reads nothing but the row that it is about.
+// readsRowOnly reports whether a rule reads only the row about which it decides.
 func (r *rule) readsRowOnly() bool {
 	return r.targetTable == nil && r.linkTable == nil && r.registryQuestion == nil &&
 		!slices.ContainsFunc(r.parts, func(p *rule) bool { return !p.readsRowOnly() })
 }
 
-// isUnmasked tells whether agents see a column unchanged, and no other column is computed from it.
+// isUnmasked reports whether agents see a column unchanged, no rule reads it, and it is not a generated column.
 func (c column) isUnmasked() bool {
 	return !c.isReadByRule && !c.isHidden && c.mask == "" && c.consentRule == nil && c.generated == ""
 }
@@ -138,7 +139,7 @@ func (s *schema) addConstraints(r *rand.Rand, t *table) {
 	}
 }
 
-// columnDDL returns the clauses that a column has in CREATE TABLE behind its name and type.
+// columnDDL returns the clauses that follow a column's name and type in CREATE TABLE.
 func (c column) columnDDL() string {
 	out := ""
 	if c.generated != "" {
@@ -150,7 +151,7 @@ func (c column) columnDDL() string {
 	return out
 }
 
-// partsDDL returns the statements that create the partition or child tables of t.
+// partsDDL returns the statements that create the partitions or the child table of t.
 func (t *table) partsDDL() string {
 	switch t.storage {
 	case partitionedStorage:
@@ -166,7 +167,7 @@ func (t *table) partName(n int) string {
 	return catalog.QuoteIdent(fmt.Sprintf("%s part%d", t.name, n))
 }
 
-// storingTable returns the name of the partition or child table that stores a row.
+// storingTable returns the name of the table that stores a row: t itself or its child table.
 func (t *table) storingTable(row row) string {
 	if key := row[t.columns[0].name]; t.storage == inheritedStorage && key != "" && key[len(key)-1]%3 == 0 {
 		return t.partName(0)
@@ -196,8 +197,8 @@ func (s *schema) addIndexes(r *rand.Rand, t *table, n int) {
 	}
 }
 
-// addForeignKeys adds foreign keys to tables whose rows agents do not change. For other tables the policy would have to
-// accept that a hidden row can be noticed.
+// addForeignKeys adds foreign keys that lead to tables whose rows agents cannot change. For other tables, the policy
+// would have to accept that agents can notice hidden rows.
 func (s *schema) addForeignKeys(r *rand.Rand, t *table) {
 	if s.countsHiddenRows || t.storage == inheritedStorage {
 		return
@@ -213,7 +214,7 @@ func (s *schema) addForeignKeys(r *rand.Rand, t *table) {
 	}
 }
 
-// addTriggers adds triggers that fire when agents write.
+// addTriggers adds triggers that run when agents write to the table.
 func (s *schema) addTriggers(r *rand.Rand, t *table, n int) {
 	var text, number *column
 	for i := t.keyCount; i < len(t.columns); i++ {
@@ -250,7 +251,8 @@ func (s *schema) addTriggers(r *rand.Rand, t *table, n int) {
 		"$fires$;\nCREATE TRIGGER fires "+when+" EXECUTE FUNCTION %[1]s();\n", name, body, t.sql())
 }
 
-// addWriteChecks limits what new rows may contain. The visible rows alone do not show these limits.
+// addWriteChecks restricts in the policy what the rows that agents write may contain. Since the copy with the visible
+// rows does not have these restrictions, it is not compared.
 func (s *schema) addWriteChecks(r *rand.Rand, t *table) {
 	if t.writeCommands == nil {
 		return

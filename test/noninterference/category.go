@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// addCategories makes some columns visible only where the subject of the row consents to a category.
+// addCategories makes some columns visible only if the subject of the row consents to a category.
 func (s *schema) addCategories(r *rand.Rand) {
 	for _, t := range s.tables {
 		if t.rule == nil || t.writeCommands != nil || t.countsHiddenRows || strings.HasPrefix(t.name, "link") || r.IntN(4) > 0 {
@@ -28,7 +28,7 @@ func (s *schema) addCategories(r *rand.Rand) {
 			needed.category, needed.countdownDays = pick(r, "ESSENTIAL", "BEHAVIORAL", "ESSENTIAL/x"), 1<<20
 			if a.sinceColumn && r.IntN(2) == 0 {
 				c.lastDay = pick(r, 29, 60, 90)
-				needed.countdownDays = c.lastDay + 1 // the column still shows on that day
+				needed.countdownDays = c.lastDay + 1 // on that last day, the column is still visible
 			}
 			c.consentRule = &rule{kind: "registry", column: consent.column, sharedWord: consent.sharedWord, registryQuestion: &needed}
 			t.consentRule = consent
@@ -45,7 +45,7 @@ func (s *schema) addCategories(r *rand.Rand) {
 	}
 }
 
-// policyEntry returns the entry of the policy for a visible column.
+// policyEntry returns the policy's entry for a column that agents see.
 func (c column) policyEntry() string {
 	switch {
 	case c.consentRule == nil && c.mask == "":
@@ -63,12 +63,12 @@ func (c column) policyEntry() string {
 	return "{ " + out + " }"
 }
 
-// isConsented tells whether the value of a column is visible in a visible row.
+// isConsented reports whether the caller may see the value of a column in a visible row, as far as consent decides.
 func (d data) isConsented(c column, at row, caller map[string]string) bool {
 	return c.consentRule == nil || d.registryShows(c.consentRule, at, caller)
 }
 
-// withoutUnconsented returns a row in which the values that need a missing consent are NULL.
+// withoutUnconsented returns a copy of a row without the values for which a consent is missing.
 func (d data) withoutUnconsented(t *table, at row, caller map[string]string) row {
 	out := maps.Clone(at)
 	for _, c := range t.columns {

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// safeValue returns a value that visible rows may have: no operator fails on it when it is used as intended.
+// safeValue returns a value for a visible row. Expressions that use the column as intended do not fail on it.
 func safeValue(r *rand.Rand, c column, n int) (string, bool) {
 	if r.IntN(7) == 0 && !c.isReadByRule {
 		return "", false
@@ -37,7 +37,7 @@ func safeValue(r *rand.Rand, c column, n int) (string, bool) {
 	return fmt.Sprint(n), true
 }
 
-// failingValue returns a value for hidden rows: some expression fails on it, or raises a notice with it.
+// failingValue returns a value for a hidden row. Some expressions fail on it, or raise a notice.
 func failingValue(r *rand.Rand, c column) (string, bool) {
 	if r.IntN(5) == 0 {
 		return "", false
@@ -62,7 +62,7 @@ func failingValue(r *rand.Rand, c column) (string, bool) {
 	return "", false
 }
 
-// ruleColumnValue returns a value for a column that rules read.
+// ruleColumnValue returns a value for a column that a rule reads.
 func (s *schema) ruleColumnValue(r *rand.Rand, t *table, c column) (string, bool) {
 	if r.IntN(9) == 0 {
 		return "", false
@@ -112,7 +112,7 @@ func keyValue(kind string, n int) string {
 	return fmt.Sprint(n)
 }
 
-// newRow makes a row with the n-th key. The columns that no rule reads get safe values.
+// newRow makes the n-th row of a table. Columns that no rule reads get safe values.
 func (s *schema) newRow(r *rand.Rand, t *table, n int) row {
 	if t == s.registry {
 		return s.newRegistryRecord(r)
@@ -148,7 +148,7 @@ func (t *table) keyText(r row) string {
 	return strings.Join(parts, "|")
 }
 
-// tablesWithRows returns the tables that have rows of their own; the table of the registry comes last.
+// tablesWithRows returns the tables for which rows are made. The table of the consent registry is the last.
 func (s *schema) tablesWithRows() []*table {
 	if s.registry == nil {
 		return s.tables
@@ -156,7 +156,7 @@ func (s *schema) tablesWithRows() []*table {
 	return append(slices.Clone(s.tables), s.registry)
 }
 
-// newData fills the tables, and puts failing values into what the caller cannot see.
+// newData makes random rows for all tables. What the caller cannot see gets values on which expressions fail.
 func (s *schema) newData(r *rand.Rand, caller map[string]string) data {
 	d := data{}
 	for _, t := range s.tablesWithRows() {
@@ -177,7 +177,7 @@ func (s *schema) newData(r *rand.Rand, caller map[string]string) data {
 	return d
 }
 
-// changeHiddenPayload puts failing values into the hidden rows, and into the hidden columns of every row.
+// changeHiddenPayload sets values on which expressions fail in hidden rows, and in the hidden columns of all rows.
 func (s *schema) changeHiddenPayload(r *rand.Rand, d data, caller map[string]string) {
 	for _, t := range s.tables {
 		for _, row := range d[t] {
@@ -201,7 +201,7 @@ func (s *schema) changeHiddenPayload(r *rand.Rand, d data, caller map[string]str
 	}
 }
 
-// visibleText returns the visible rows as text.
+// visibleText returns the rows that the caller sees as text.
 func (s *schema) visibleText(d data, caller map[string]string) string {
 	var b strings.Builder
 	for _, t := range s.tables {
@@ -228,8 +228,8 @@ func (s *schema) visibleText(d data, caller map[string]string) string {
 	return b.String()
 }
 
-// newTwin returns a copy with other hidden rows: other values, keys and numbers of rows. A change that the caller could
-// see is taken back.
+// newTwin returns a copy of the data with other hidden rows: their values, keys and number change. It undoes changes
+// that the caller could see.
 func (s *schema) newTwin(r *rand.Rand, d data, caller map[string]string) data {
 	out := data{}
 	for t, rows := range d {
@@ -272,7 +272,7 @@ func (s *schema) newTwin(r *rand.Rand, d data, caller map[string]string) data {
 	return out
 }
 
-// visibleOnly returns the data without the hidden rows.
+// visibleOnly returns the data without the hidden rows and values.
 func (s *schema) visibleOnly(d data, caller map[string]string) data {
 	out := data{}
 	for t, rows := range d {
@@ -285,7 +285,7 @@ func (s *schema) visibleOnly(d data, caller map[string]string) data {
 	return out
 }
 
-// hiddenRows tells for each row of each table whether it is hidden from the caller.
+// hiddenRows returns, for each row of each table, whether the row is hidden from the caller.
 func (s *schema) hiddenRows(d data, caller map[string]string) map[*table][]bool {
 	out := map[*table][]bool{}
 	for t, rows := range d {
@@ -296,8 +296,8 @@ func (s *schema) hiddenRows(d data, caller map[string]string) map[*table][]bool 
 	return out
 }
 
-// loadSQL returns the SQL that replaces the content of a database. Visible rows come first, so that they have the same
-// physical places in a twin.
+// loadSQL returns the SQL that replaces the rows of a database. It inserts visible rows first, so that they have the
+// same ctid in both twins.
 func (s *schema) loadSQL(d data, caller map[string]string, dropsHidden bool) string {
 	var b strings.Builder
 	if !dropsHidden {

@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// derivation says from which rows of the rule's target table a row was made. They are the rows to which links lead, the
-// row of one key in a column, or the rows of a list of keys.
+// derivation says which rows of the rule's target table are the sources of a row: the rows to which links lead, the row
+// whose key is in a column, or the rows whose keys are in a list.
 type derivation struct {
-	fromOwnTable  bool // a row is made from rows of its own table
+	fromOwnTable  bool // the sources are rows of the same table
 	byList        bool
-	inheritsRules bool  // the sources must be visible to the caller by their whole rule
+	inheritsRules bool  // the caller must see the sources by all rules of their table
 	sourceRule    *rule // a further condition on the sources; nil: none
-	exception     *rule // the condition on rows that need no source; nil: every row needs one
+	exception     *rule // rows that fulfil this condition need no source; nil: every row needs one
 }
 
-// addDerivedTables makes the rows of some tables derived from rows of other tables, or of their own.
+// addDerivedTables adds the block "derived" to the rules of some tables. Their rows have sources in another table or in
+// the same table.
 func (s *schema) addDerivedTables(r *rand.Rand) {
 	for i, t := range slices.Clone(s.tables) {
 		if t.rule == nil || t.writeCommands != nil || t.countsHiddenRows || strings.HasPrefix(t.name, "link") || r.IntN(4) > 0 {
@@ -58,7 +59,7 @@ func (s *schema) addDerivedTables(r *rand.Rand) {
 	}
 }
 
-// possibleSources returns the tables from whose rows others may be made: agents do not write these tables.
+// possibleSources returns the tables whose rows may be sources of other rows. Agents cannot write to these tables.
 func (s *schema) possibleSources(tables []*table) (out []*table) {
 	for _, t := range tables {
 		if t.keyCount == 1 && t.rule != nil && t.writeCommands == nil && !t.countsHiddenRows && !strings.HasPrefix(t.name, "link") {
@@ -68,7 +69,7 @@ func (s *schema) possibleSources(tables []*table) (out []*table) {
 	return out
 }
 
-// newLink makes a table of links from the rows of one table to the rows of another.
+// newLink makes a table of links from rows of t to rows of target.
 func (s *schema) newLink(t, target *table) *table {
 	s.linkCount++
 	link := &table{name: fmt.Sprintf("link%d", s.linkCount), keyCount: 2, columns: []column{
@@ -99,8 +100,9 @@ func (r *rule) derivedYAML() string {
 	return "{ derived: { " + from + " } }"
 }
 
-// isDerivationVisible is the model of the block derived: every source of the row exists and is visible as the block
-// requires. The argument before has the keys of the rows of this table that led here, to detect circles.
+// isDerivationVisible computes the result of the block "derived" in the model: every source of the row must exist, and
+// be visible as the block requires. keysBefore has the keys of rows of the same table that led to this row, to detect
+// cycles.
 func (d data) isDerivationVisible(r *rule, at row, caller map[string]string, keysBefore []string) bool {
 	m := r.derivation
 	if m.exception != nil && d.judge(m.exception, at, caller) == rowShown {
@@ -148,7 +150,7 @@ func (d data) isDerivationVisible(r *rule, at row, caller map[string]string, key
 	return len(keys) > 0
 }
 
-// sourceShows tells whether a source is visible, whoever owns the row.
+// sourceShows computes whether a source is visible, apart from the conditions on its owner and its tenant.
 func (d data) sourceShows(r *rule, at row, caller map[string]string, keysBefore []string) bool {
 	switch r.kind {
 	case "rows":

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// statementWriter writes random statements over a schema.
+// statementWriter writes random statements about the tables of a schema.
 type statementWriter struct {
 	*rand.Rand
 	schema       *schema
 	vocabulary   *serverVocabulary
 	aliasCount   int
-	tables       []*table // tables that the policy lists
+	tables       []*table // tables that agents may read
 	ctes         []fromItem
-	cteTableName string // name of a table that a WITH query hides: the statement must write its schema as well
+	cteTableName string // a WITH query has the name of this table: write it with its schema
 	safeOnly     bool   // use only expressions that do not fail on safe values
 }
 
-// fromItem is a FROM item that an expression can name.
+// fromItem is an item in FROM whose columns an expression can use.
 type fromItem struct {
 	alias    string
 	columns  []column
@@ -32,7 +32,7 @@ func (w *statementWriter) newAlias() string {
 
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// pickColumn picks a column of this kind; false: there is none.
+// pickColumn picks a column of this kind. It returns false if the items have none.
 func (w *statementWriter) pickColumn(items []fromItem, kind string) (string, bool) {
 	var list []string
 	for _, it := range items {
@@ -50,7 +50,7 @@ func (w *statementWriter) pickColumn(items []fromItem, kind string) (string, boo
 
 var kinds = []string{"text", "int", "num", "bool", "time", "json", "arr"}
 
-// expression returns an expression of this kind. Many fail on some values, or have an effect that the agent notices.
+// expression returns a random expression of this kind. Many expressions fail on some values, or raise a notice.
 func (w *statementWriter) expression(items []fromItem, kind string, depth int) string {
 	if depth <= 0 || w.IntN(5) == 0 {
 		if c, ok := w.pickColumn(items, kind); ok && w.IntN(8) > 0 {
@@ -149,8 +149,8 @@ func (w *statementWriter) expression(items []fromItem, kind string, depth int) s
 	return pick(w.Rand, list...)
 }
 
-// anyPlaceExpression returns an expression that fits any place: a scalar subquery, a CASE, or a call of a function of
-// the catalog.
+// anyPlaceExpression returns an expression that is possible at any place: a scalar subquery, a CASE, or a call of a
+// function from the catalog.
 func (w *statementWriter) anyPlaceExpression(items []fromItem, kind string, depth int) string {
 	switch w.IntN(4) {
 	case 0:
@@ -176,7 +176,7 @@ func (w *statementWriter) anyPlaceExpression(items []fromItem, kind string, dept
 	return w.expression(items, kind, 0)
 }
 
-// subqueryCondition returns a condition with a subquery on another table.
+// subqueryCondition returns a condition that contains a subquery.
 func (w *statementWriter) subqueryCondition(items []fromItem, depth int) string {
 	it, from := w.newFromItem(items, depth-1)
 	inner := append([]fromItem{it}, items...)
@@ -196,7 +196,7 @@ func (w *statementWriter) subqueryCondition(items []fromItem, depth int) string 
 	return fmt.Sprintf("(SELECT bool_or(%s) FROM %s)", where, from)
 }
 
-// functionCall returns a call of a function of the catalog with columns of the items as arguments.
+// functionCall returns a call of a function from the catalog, with columns of the items as arguments.
 func (w *statementWriter) functionCall(items []fromItem, depth int) string {
 	f := pick(w.Rand, w.vocabulary.functions...)
 	if w.IntN(3) == 0 {
@@ -206,7 +206,7 @@ func (w *statementWriter) functionCall(items []fromItem, depth int) string {
 	for _, a := range f.args {
 		args = append(args, w.argument(items, a, depth-1))
 	}
-	if len(args) == 1 && w.IntN(4) == 0 { // a call in the notation (x).f
+	if len(args) == 1 && w.IntN(4) == 0 { // the notation (x).f
 		return "(" + args[0] + ")." + f.name
 	}
 	return f.name + "(" + strings.Join(args, ", ") + ")"
@@ -254,7 +254,7 @@ func (w *statementWriter) argument(items []fromItem, sqlType string, depth int) 
 	return "NULL::" + sqlType
 }
 
-// relationConstant returns the name of a table as a constant of type regclass.
+// relationConstant returns the name of a table as a regclass constant.
 func (w *statementWriter) relationConstant() string {
 	name := "pg_class"
 	if len(w.tables) > 0 {

@@ -15,7 +15,7 @@ import (
 
 const foundDir = "test/noninterference/testdata/found"
 
-// save writes a difference as a file that Replay runs.
+// save writes a difference to a file that Replay runs.
 func (d *difference) save(t testing.TB) {
 	t.Helper()
 	callers, err := json.Marshal(d.script.callers)
@@ -53,7 +53,7 @@ func (d *difference) save(t testing.TB) {
 	t.Logf("saved as %s", file)
 }
 
-// Replay runs the differences that were found and saved before.
+// Replay runs the saved differences again.
 func Replay(t *testing.T, modes ...instance.Mode) {
 	files, err := filepath.Glob(filepath.Join(instance.RepoPath(t, foundDir), "*.txt"))
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// readableRelationsQuery returns a query for each relation that the agents' role may read, apart from the catalogs and
-// their shadows.
+// readableRelationsQuery returns a SELECT for each relation that the agents' role may read, except the catalogs and the
+// views that pgconsent puts in their place.
 const readableRelationsQuery = `SELECT format('SELECT %s::text FROM %s AS x', 'x', c.oid::regclass)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 AND n.nspname !~ '^pg_' AND n.nspname <> 'pgconsent_catalog'
   AND has_schema_privilege('pgconsent_agent', n.oid, 'USAGE') AND has_any_column_privilege('pgconsent_agent', c.oid, 'SELECT') ORDER BY 1`
 
-// findUnsealedLeaks reads, as the agents' role and without a seal, everything that the role may read. It must get no
-// row of the application's tables, and nothing in which the two databases differ.
+// findUnsealedLeaks reads everything that the agents' role may read, in a session that the proxy has not sealed. It
+// must get no row of the application's tables, and the same from both databases.
 func (st *databaseTrio) findUnsealedLeaks() (leaks []string) {
 	for _, query := range instance.Ask(st.writers[0], readableRelationsQuery).Results[0].Rows {
 		var got [2]string
@@ -41,9 +41,9 @@ func (st *databaseTrio) findUnsealedLeaks() (leaks []string) {
 	return leaks
 }
 
-// findEmptyLookupTableLeaks hides the rows of one lookup table after the other, by a row policy for the reader role.
-// Then the caller may see fewer rows but no others, since an empty lookup table gives no consent. It works below the
-// proxy, with a seal of the caller, and rolls everything back.
+// findEmptyLookupTableLeaks hides the rows of one lookup table after the other with a row security policy for the
+// reader role. The caller may then see fewer rows but no others, since an empty lookup table gives no consent. The
+// function works without the proxy, with a seal for the caller, and rolls everything back.
 func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (leaks []string) {
 	c := st.writers[0]
 	ring, err := seal.LoadKeyring(context.Background(), st.dbs[0].Connect(st.t, "postgres"))
@@ -57,7 +57,7 @@ func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (leaks []st
 		out := map[string][]string{}
 		instance.Ask(c, "BEGIN; "+before+"; SET LOCAL ROLE pgconsent_agent; SELECT set_config('pgconsent.seal', "+catalog.QuoteLiteral(value)+", true)")
 		for _, t := range s.tables {
-			if t.rule == nil || t.hasHiddenColumns() { // the role has no rights here, and an error would end the transaction
+			if t.rule == nil || t.hasHiddenColumns() { // the role cannot read it, and an error ends the transaction
 				continue
 			}
 			a := instance.Ask(c, "SELECT x::text FROM "+t.sql()+" AS x")
@@ -77,7 +77,7 @@ func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (leaks []st
 	}
 	expectedCount := 0
 	for t, rows := range s.visibleOnly(d, s.callers[st.caller]) {
-		if !t.hasHiddenColumns() && !s.isExceptedByContract(t, s.callers[st.caller]) { // otherwise the role reads a view, or nothing
+		if !t.hasHiddenColumns() && !s.isExceptedByContract(t, s.callers[st.caller]) { // the role reads the table itself
 			expectedCount += len(rows)
 		}
 	}
@@ -100,8 +100,8 @@ func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (leaks []st
 	return leaks
 }
 
-// compareCallNotations calls functions of one argument as f(x) and as (x).f. A function that is refused in one notation
-// must not be answered in the other.
+// compareCallNotations calls functions with one argument as f(x) and as (x).f. If one notation is refused, the other
+// must be refused, too.
 func (st *databaseTrio) compareCallNotations(v *serverVocabulary) (problems []string) {
 	arguments := map[string]string{"oid": "('pg_class'::regclass::oid)", "regclass": "('pg_class'::regclass)",
 		"text": "('a'::text)", "name": "('a'::name)", "integer": "(1)", "jsonb": "('{}'::jsonb)"}

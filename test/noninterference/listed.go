@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// columnFilters are conditions for the queries of views and functions, by kind of column. Those in the second list fail
-// on some values of hidden rows.
+// columnFilters are conditions for the queries of views and functions, by kind of column. Conditions in the second list
+// fail on some values in hidden rows.
 var columnFilters = map[string][2][]string{
 	"text":   {{"%s LIKE '%%a%%'", "length(%s) > 3"}, {"%s ~ '^[A-Za-z]'"}},
 	"digits": {{"%s > '2'"}, {"(%s)::int > 20", "100 / (%s)::int > 2"}},
@@ -21,7 +21,7 @@ var columnFilters = map[string][2][]string{
 	"arr":    {{"%s && '{a,b}'"}, {"(%s)[1] IS NOT NULL"}},
 }
 
-// visibleColumnCondition returns a condition on one of the visible columns.
+// visibleColumnCondition returns a condition on one of the columns.
 func (s *schema) visibleColumnCondition(r *rand.Rand, alias string, columns []column) string {
 	c := pick(r, columns...)
 	list := columnFilters[c.kind]
@@ -35,7 +35,7 @@ func (s *schema) visibleColumnCondition(r *rand.Rand, alias string, columns []co
 	return sql + " IS NOT NULL"
 }
 
-// addView adds a view that the policy lists.
+// addView adds a view to the schema and to the policy.
 func (s *schema) addView(r *rand.Rand, t *table, name string) {
 	var shownColumns []column
 	for _, c := range t.shownColumns() {
@@ -54,7 +54,7 @@ func (s *schema) addView(r *rand.Rand, t *table, name string) {
 		query = "SELECT " + list + ", upper(t." + shownColumns[0].sql() + "::text) || '!' AS said" + from + pick(r, "", where)
 		v.columns = append(v.columns, column{name: "said", kind: "text"})
 	case 1:
-		if t.countsHiddenRows { // a view cannot contain an aggregate whose groups the policy limits
+		if t.countsHiddenRows { // the policy limits aggregates on this table, which a view cannot fulfil
 			break
 		}
 		groupColumn := pick(r, shownColumns...)
@@ -104,7 +104,7 @@ func keyNames(t *table) []string {
 	return out
 }
 
-// addFunction adds a function that the policy lists.
+// addFunction adds a function to the schema and to the policy.
 func (s *schema) addFunction(r *rand.Rand, t *table, name string) {
 	shownColumns := t.shownColumns()
 	from := fmt.Sprintf(" FROM public.%s t WHERE %s", t.sql(), s.visibleColumnCondition(r, "t", shownColumns))
@@ -131,7 +131,7 @@ func (s *schema) addFunction(r *rand.Rand, t *table, name string) {
 	s.functionCalls = append(s.functionCalls, "public."+name+"()")
 }
 
-// listedYAML returns the parts of the policy about views, functions and materialized views.
+// listedYAML returns the sections of the policy about views, functions and materialized views.
 func (s *schema) listedYAML() string {
 	var b strings.Builder
 	for _, t := range s.materializedViews {
@@ -152,7 +152,7 @@ func (s *schema) listedYAML() string {
 	return b.String()
 }
 
-// readableTables returns the tables, partitions, children and views that agents may name.
+// readableTables returns the tables, partitions, child tables and views that agents may read.
 func (s *schema) readableTables() []*table {
 	var out []*table
 	for _, t := range s.tables {

@@ -12,7 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// materializeConsents makes the policy materialize the answers of some consents, and lets some agreements expire.
+// materializeConsents makes the policy materialize the answers to some consent rules, and gives some agreements an
+// expiry.
 func (s *schema) materializeConsents(r *rand.Rand) {
 	if r.IntN(2) == 0 {
 		return
@@ -35,21 +36,22 @@ func (s *schema) materializeConsents(r *rand.Rand) {
 	}
 }
 
-// expiryTimes are the times at which agreements may expire.
+// expiryTimes are possible values of the column with the expiry of an agreement.
 var expiryTimes = []string{"", "infinity", "2099-01-01 00:00:00+00", startTime.Add(-time.Hour).Format(timeLayout), "-infinity"}
 
-// hasEnded tells whether an agreement has expired.
+// hasEnded reports whether an agreement has expired.
 func hasEnded(until string, isSet bool) bool {
 	at, err := time.Parse(timeLayout, until)
 	return isSet && until != "infinity" && (err != nil || !at.After(startTime))
 }
 
-// materializePoint is the place in a load at which the materialized answers are computed. Triggers must notice the
-// statements behind it.
+// materializePoint separates a script in two: between its parts, the materialized answers are computed. Triggers must
+// update them for the statements of the second part.
 const materializePoint = "COMMIT;\n"
 
-// contentBeforeChanges returns data with other hidden rows, and the SQL that turns them into d: materialized answers
-// must follow such changes. Visible rows stay as they are, so that they have the same physical places in a twin.
+// contentBeforeChanges returns data with other hidden rows, and the SQL that changes these data to d, so that the
+// materialized answers have to follow. Visible rows are the same in both, so that they have the same ctid in both
+// twins.
 func (s *schema) contentBeforeChanges(r *rand.Rand, d data, caller map[string]string) (data, string) {
 	earlier := data{}
 	var changes strings.Builder
@@ -79,7 +81,7 @@ func (s *schema) contentBeforeChanges(r *rand.Rand, d data, caller map[string]st
 		if !strings.HasPrefix(t.name, "link") {
 			continue
 		}
-		for range 3 { // links that are removed again
+		for range 3 { // links that are later removed
 			if link := s.newRow(r, t, 0); !slices.ContainsFunc(earlier[t],
 				func(o row) bool { return t.keyText(o) == t.keyText(link) }) && !d.isVisible(t, link, caller) {
 				earlier[t] = append(earlier[t], link)
@@ -90,7 +92,7 @@ func (s *schema) contentBeforeChanges(r *rand.Rand, d data, caller map[string]st
 	return earlier, changes.String()
 }
 
-// withColumn returns a copy in which one column has another value.
+// withColumn returns a copy of the row with another value in one column.
 func (r row) withColumn(name, value string) row {
 	out := row{name: value}
 	for n, v := range r {
@@ -101,7 +103,7 @@ func (r row) withColumn(name, value string) row {
 	return out
 }
 
-// rowCondition returns the condition that a row of t is r, by the table's key.
+// rowCondition returns the SQL condition that selects the row r of t by its key.
 func (t *table) rowCondition(r row) string {
 	var parts []string
 	for _, c := range t.key() {
@@ -110,7 +112,7 @@ func (t *table) rowCondition(r row) string {
 	return strings.Join(parts, " AND ")
 }
 
-// fillMaterialized computes the materialized answers of a database, as migrate does.
+// fillMaterialized computes the materialized answers of the i-th database, as pgconsent migrate does.
 func (st *databaseTrio) fillMaterialized(i int) {
 	if len(st.materializedFills[i]) == 0 {
 		return
@@ -120,7 +122,8 @@ func (st *databaseTrio) fillMaterialized(i int) {
 	}
 }
 
-// findWrongMaterialized reports materialized answers that are not used after they were computed, or that are wrong.
+// findWrongMaterialized returns a problem for each set of materialized answers that is not ready, or that has wrong
+// answers.
 func (st *databaseTrio) findWrongMaterialized() (problems []string) {
 	for i, fills := range st.materializedFills {
 		for _, f := range fills {

@@ -2,13 +2,14 @@ package noninterference
 
 import "strings"
 
-// row is a row in memory: the text of the value for each column; a missing column is NULL.
+// row is a row in the model: the text of each column's value. A column that is missing is NULL.
 type row map[string]string
 
-// data has the rows of all tables.
+// data has the rows of all tables in the model.
 type data map[*table][]row
 
-// verdict is what a rule says of a row. NULL hides the row, and so does its negation.
+// verdict is the result of a rule for a row, in three-valued logic. A row with rowUnknown is hidden, also by the
+// negation of the rule.
 type verdict int
 
 const (
@@ -24,7 +25,7 @@ func verdictOf(b bool) verdict {
 	return rowHidden
 }
 
-// isVisible tells whether the caller may see a row.
+// isVisible reports whether the caller may see a row.
 func (d data) isVisible(t *table, r row, caller map[string]string) bool {
 	return t.rule != nil && d.judge(t.rule, r, caller) == rowShown
 }
@@ -51,7 +52,7 @@ func (d data) judge(r *rule, at row, caller map[string]string) verdict {
 	case "not":
 		return rowShown - d.judge(r.parts[0], at, caller)
 	case "visible", "consent", "shared", "registry", "derived":
-		// A block that reads other tables is true or NULL, so that its negation shows no row.
+		// The SQL of these blocks yields true or NULL but never false, so that the negation of a block shows no row.
 		if r.kind == "visible" && d.pointsToVisible(r, at, caller) || r.kind == "consent" && d.allConsent(r, at) ||
 			r.kind == "shared" && d.isShared(r, at) || r.kind == "registry" && d.registryShows(r, at, caller) ||
 			r.kind == "derived" && d.isDerivationVisible(r, at, caller, nil) {
@@ -136,7 +137,7 @@ func (d data) allConsent(r *rule, at row) bool {
 	return true
 }
 
-// elements returns the elements of a plain array literal.
+// elements returns the elements of an array literal without quotes.
 func elements(literal string) []string {
 	inside := strings.TrimSuffix(strings.TrimPrefix(literal, "{"), "}")
 	if inside == "" {

@@ -10,21 +10,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// registryQuestion is what a rule asks the consent registry about the subjects of a row. A column of the row has one
-// subject's id, or a list of ids.
+// registryQuestion is what a rule requires of the consent registry for the subjects of a row. A column of the row has
+// the id of one subject, or a list of ids.
 type registryQuestion struct {
 	subjectsAreList             bool
 	category                    string
-	grantees                    []string // attributes with the session's grantees
-	rowScope, contextScopes     bool     // consents for a row or a context count, besides those for everything or the table
+	grantees                    []string // attributes of the session that name grantees
+	rowScope, contextScopes     bool     // consents for a row count; consents for a context count
 	sinceColumn                 bool
-	countdownDays               int // full days of a countdown during which rows show; 0: none
+	countdownDays               int // how many days of a countdown the rows stay visible; 0: none
 	streams, purpose            string
-	subjectTable, registryTable *table // the table with the rows that the rule is about, and the table with the records
+	subjectTable, registryTable *table // subjectTable is the rule's table; registryTable has the records
 }
 
-// newRegistryTable returns the table of records as policies read it. No policy lists the table, so that every record is
-// hidden; what the records decide is not.
+// newRegistryTable returns the table of registry records, as rules read it. The policy does not list the table, so that
+// agents see no record. But records may decide whether a row is visible, and so must not differ between twins in that.
 func newRegistryTable() *table {
 	t := &table{name: "consent_current", keyCount: 3}
 	for _, c := range []string{"subject", "grantee", "scope", "number", "state", "stream", "categories", "purposes",
@@ -34,7 +34,7 @@ func newRegistryTable() *table {
 	return t
 }
 
-// addRegistryRules makes the consent registry decide about the rows of some tables.
+// addRegistryRules adds rules that require a consent in the registry to some tables.
 func (s *schema) addRegistryRules(r *rand.Rand, everyKind bool) {
 	if !everyKind && r.IntN(3) > 0 {
 		return
@@ -59,7 +59,8 @@ func (s *schema) addRegistryRules(r *rand.Rand, everyKind bool) {
 	}
 }
 
-// newRegistryRule draws what the rule of t asks the registry. With lists, the subjects may be in a list.
+// newRegistryRule makes a random rule that requires a consent in the registry for rows of t. If allowLists is set, the
+// subjects may be in a list.
 func (s *schema) newRegistryRule(r *rand.Rand, t *table, allowLists bool) *rule {
 	question := registryQuestion{subjectsAreList: r.IntN(3) == 0 && allowLists, rowScope: r.IntN(2) == 0 &&
 		t.keyCount == 1, contextScopes: r.IntN(2) == 0, sinceColumn: r.IntN(2) == 0, subjectTable: t, registryTable: s.registry}
@@ -132,19 +133,19 @@ func (r *rule) registryYAML() string {
 	return fmt.Sprintf("{ consent: { %s: %q, registry: { %s } } }", subject, r.column, b.String())
 }
 
-// personIDs are the ids of the persons who have records.
+// personIDs are the ids of persons about whom the registry has records.
 var personIDs = []string{"p1", "p2", "p3", "p4"}
 
 const timeLayout = "2006-01-02 15:04:05+00"
 
 var startTime = time.Now().UTC().Truncate(time.Second)
 
-// daysAgo returns the time n and a half days ago, so that no full day ends during a test.
+// daysAgo returns the time n and a half days ago, so that the number of full days does not change during a test.
 func daysAgo(n int) string {
 	return startTime.Add(-time.Duration(n)*24*time.Hour - 12*time.Hour).Format(timeLayout)
 }
 
-// newRegistryRecord draws a record about a person.
+// newRegistryRecord makes a random record about a person.
 func (s *schema) newRegistryRecord(r *rand.Rand) row {
 	scopes := []string{"*", "*", "*", "*", "*", "*", "ctx:x", "ctx:red", "ctx:blue", "x"}
 	for _, t := range s.tables {
@@ -177,8 +178,8 @@ func (s *schema) newRegistryRecord(r *rand.Rand) row {
 	return out
 }
 
-// registryShows is the model of a registry rule. Each subject in the column must have a record that consents to what
-// the rule asks, and no record that refuses it.
+// registryShows computes the result of a registry rule in the model. Each subject in the column must have a record that
+// consents as the rule requires, and no record that refuses.
 func (d data) registryShows(r *rule, at row, caller map[string]string) bool {
 	value, isSet := at[r.column]
 	if !isSet {
@@ -278,7 +279,8 @@ func (d data) subjectConsents(r *rule, at row, caller map[string]string, subject
 	return false
 }
 
-// loadRegistry returns the SQL that replaces the records. It also loads guardians, which decide about no row.
+// loadRegistry returns the SQL that replaces the records of the registry. It also inserts guardians, which must not
+// affect any row.
 func (s *schema) loadRegistry(d data) string {
 	if s.registry == nil {
 		return ""

@@ -13,20 +13,20 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Config says how many cases to try, and how.
+// Config says how many cases Run tries, and how.
 type Config struct {
 	Cases    int
 	Seed     uint64
-	PerData  int // cases on one pair of databases; 0: 60
-	PerTable int // pairs of databases with one schema; 0: 4
+	PerData  int // number of cases with the same data; 0: 60
+	PerTable int // how many data sets are made for one schema; 0: 4
 	Modes    []instance.Mode
-	Wide     bool      // make schemas with every kind of rule
-	Quick    bool      // stop at the first difference, and do not shrink it
+	Wide     bool      // make schemas that have every kind of rule
+	Quick    bool      // stop at the first difference, and do not shorten it
 	Save     bool      // save differences under testdata/found
-	Progress io.Writer // gets a line of progress each second; nil: nothing is reported
+	Progress io.Writer // gets a line about the progress each second; nil: no progress is reported
 }
 
-// Report has the numbers of cases by their results.
+// Report has the counts of cases by result.
 type Report struct {
 	Cases, Refused, Failed, Answered, OrderUndefined, Unstable int
 	Differences                                                int
@@ -37,7 +37,7 @@ func (r Report) String() string {
 		"twice; %d differences", r.Cases, r.Answered, r.Refused, r.Failed, r.OrderUndefined, r.Unstable, r.Differences)
 }
 
-// Run makes schemas, data and statements until it has tried enough cases.
+// Run makes schemas, data and statements until it has tried the number of cases.
 func Run(t testing.TB, cfg Config) Report {
 	t.Helper()
 	if cfg.PerData == 0 {
@@ -59,7 +59,7 @@ type runner struct {
 	Report            Report
 	t                 testing.TB
 	catalog           *serverVocabulary
-	notationsCompared bool // the two notations of calls were compared already
+	notationsCompared bool // compareCallNotations has run
 	start             time.Time
 	lastProgress      time.Time
 }
@@ -99,10 +99,10 @@ func (r *runner) runSchema(seed uint64, mode instance.Mode) {
 			r.notationsCompared = true
 			r.reportLeaks(st.compareCallNotations(r.catalog), script, seed)
 		}
-		for _, t := range s.readableTables() { // first the keys of all rows that are visible
+		for _, t := range s.readableTables() { // first the keys of all visible rows
 			r.tryCase(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, script, loads, seed)
 			for _, c := range t.columns[t.keyCount:] {
-				if c.kind == "int" && !c.isHidden { // the simplest queries
+				if c.kind == "int" && !c.isHidden { // then the simplest queries
 					sql := fmt.Sprintf("SELECT count(*) FROM %s WHERE %s > %d", t.sql(), c.sql(), rng.IntN(20))
 					r.tryCase(st, testCase{messages: []string{sql}}, script, loads, seed)
 				}
@@ -111,7 +111,7 @@ func (r *runner) runSchema(seed uint64, mode instance.Mode) {
 		for _, call := range s.functionCalls {
 			r.tryCase(st, testCase{messages: []string{"SELECT " + call}}, script, loads, seed)
 		}
-		for _, t := range s.tables { // then which rows may be written
+		for _, t := range s.tables { // then statements that write
 			for _, c := range append(t.unconditionalWrites(), t.fetchByKeyCases()...) {
 				r.tryCase(st, c, script, loads, seed)
 			}
@@ -145,7 +145,7 @@ func (r *runner) tryCase(st *databaseTrio, c testCase, script databaseScript, lo
 	if r.isDone() {
 		return
 	}
-	if r.Report.Cases++; r.Report.Cases == 1 { // the setup before the first case does not count
+	if r.Report.Cases++; r.Report.Cases == 1 { // the time before the first case does not count
 		r.start = time.Now()
 	}
 	if d := st.compare(c, &r.Report); d != nil {
@@ -156,7 +156,7 @@ func (r *runner) tryCase(st *databaseTrio, c testCase, script databaseScript, lo
 	r.printProgress(false)
 }
 
-// reportLeaks reports what the database has shown below the proxy.
+// reportLeaks reports what the checks below the proxy have found.
 func (r *runner) reportLeaks(leaks []string, script databaseScript, seed uint64) {
 	for _, leak := range leaks {
 		r.Report.Differences++
@@ -164,8 +164,8 @@ func (r *runner) reportLeaks(leaks []string, script databaseScript, seed uint64)
 	}
 }
 
-// difference is a case in which the answers of the two databases differ, or differ from the answers of the visible rows
-// alone.
+// difference is a case in which the answers of the twins differ from each other, or from the answer that the visible
+// rows alone give.
 type difference struct {
 	script   databaseScript
 	loads    [3]string
@@ -178,19 +178,19 @@ type difference struct {
 	want     string
 }
 
-// compare runs a case, and returns what is wrong with the answers; nil: nothing.
+// compare runs a case. It returns a difference if something is wrong with the answers, and nil otherwise.
 func (st *databaseTrio) compare(c testCase, count *Report) *difference {
 	got := st.sendToBoth(c)
 	if strings.HasPrefix(c.messages[0], "S") && len(c.messages) == 3 {
-		defer st.reconnectAgents() // a case may leave settings changed
+		defer st.reconnectAgents() // the case may have changed settings of the session
 	}
 	d := &difference{caller: st.caller, mode: st.mode.Name, testCase: c, answers: got}
 	if st.mode.RowSecurity == rls.SealOnly {
 		return st.keepRowDifference(d)
 	}
 	if got[0].String() != got[1].String() {
-		// The case runs again on new connections. If a database does not give the same answer again, a difference
-		// proves nothing.
+		// The case is run again on new connections. If the same database answers differently, the case depends on something
+		// else, and a difference proves nothing.
 		st.reconnectAgents()
 		again := st.sendToBoth(c)
 		if again[0].String() != got[0].String() || again[1].String() != got[1].String() {
@@ -225,7 +225,7 @@ func (st *databaseTrio) compare(c testCase, count *Report) *difference {
 	return st.compareWithVisible(d)
 }
 
-// keepRowDifference returns a difference only if rows differ. Without row security, errors of a statement may depend on
+// keepRowDifference drops a difference in which an answer is an error. Without row security, errors may depend on
 // hidden rows.
 func (st *databaseTrio) keepRowDifference(d *difference) *difference {
 	for _, t := range d.answers {
@@ -241,7 +241,7 @@ func (st *databaseTrio) keepRowDifference(d *difference) *difference {
 	return st.compareWithVisible(d)
 }
 
-// compareWithVisible compares an answer with the answer of the visible rows alone.
+// compareWithVisible compares an answer with the answer that PostgreSQL gives on the visible rows alone.
 func (st *databaseTrio) compareWithVisible(d *difference) *difference {
 	if st.countsHiddenRows {
 		return nil
@@ -258,7 +258,7 @@ func (st *databaseTrio) compareWithVisible(d *difference) *difference {
 			return nil
 		}
 		if answerOutcome(want) != answerOutcome(d.answers[0][i]) && !st.possibleOutcomes(c, i)[answerOutcome(d.answers[0][i])] {
-			// Functions that describe the session answer the superuser differently.
+			// An answer that PostgreSQL itself does not repeat, such as one about the session, proves nothing.
 			if again := send(st.visibleOnlyConn, c); i < len(again) && answerOutcome(again[i]) != answerOutcome(visibleAnswers[i]) {
 				return nil
 			}
@@ -269,7 +269,8 @@ func (st *databaseTrio) compareWithVisible(d *difference) *difference {
 	return nil
 }
 
-// readsCatalog tells whether a message may read catalog shadows, which differ from PostgreSQL's catalogs on purpose.
+// readsCatalog reports whether a message may read the catalogs, for which agents get views that differ from
+// PostgreSQL's catalogs on purpose.
 func readsCatalog(message string) bool {
 	for _, word := range []string{"pg_", "information_schema", "current_", "has_", "SHOW", "set_config", "regclass",
 		"to_reg", "_user", "inet_", "obj_", "col_description", "format_type", "version", "txid", "row_security", "acl", "getpgusername", "session"} {
@@ -280,7 +281,7 @@ func readsCatalog(message string) bool {
 	return false
 }
 
-// firstDifference returns the number of the first message whose answers differ; -1: all are equal.
+// firstDifference returns the index of the first message whose answers differ, and -1 if there is none.
 func firstDifference(got [2]answerList) int {
 	for i := range min(len(got[0]), len(got[1])) {
 		if got[0][i].SortedString() != got[1][i].SortedString() {
@@ -306,7 +307,7 @@ func (r *runner) reportDifference(st *databaseTrio, d *difference) {
 		instance.Truncate(d.want), d.script.policy)
 }
 
-// printProgress prints a line every second.
+// printProgress prints a line about the progress, at most one each second.
 func (r *runner) printProgress(isLast bool) {
 	if r.Progress == nil || !isLast && time.Since(r.lastProgress) < time.Second {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// sqlTypes has the SQL type of each kind of column. A value of the kind digits is a text that is a number in every
-// visible row; in hidden rows it may be any text.
+// sqlTypes has the SQL type of each kind of column. The kind digits is a text that is a number in visible rows, and may
+// be any text in hidden rows.
 var sqlTypes = map[string]string{
 	"id": "bigint", "uid": "uuid", "code": "text", "text": "text", "digits": "text", "int": "integer", "num": "numeric(12,3)",
 	"bool": "boolean", "time": "timestamptz", "json": "jsonb", "arr": "text[]",
@@ -21,20 +21,20 @@ type column struct {
 	name, kind         string
 	isReadByRule       bool   // a rule reads the column
 	isHidden           bool   // the policy hides the column
-	isByKeyOnly        bool   // the policy shows the column only to a statement that names the row's key
+	isByKeyOnly        bool   // only a statement that names the row's key sees the column
 	isBarredByContract bool   // a contract does not allow the column
-	mask               string // the mask of the column in the policy; "": it shows unchanged
-	consentRule        *rule  // consent without which the column is NULL; nil: it needs none
-	lastDay            int    // last day of a countdown on which the column shows; 0: as long as the row shows
-	domain             string // domain that is the column's type; "": none
+	mask               string // mask in the policy; "": agents see the column unchanged
+	consentRule        *rule  // the consent without which the column is NULL; nil: none is needed
+	lastDay            int    // last day of a countdown on which the column is visible; 0: no countdown
+	domain             string // domain that is the type of the column; "": none
 	generated          string // expression of a generated column; "": the column is not generated
-	isVirtual          bool   // the generated column is computed when it is read
-	hasCheck           bool   // a CHECK forbids some values
+	isVirtual          bool   // the generated column is virtual, not stored
+	hasCheck           bool   // a CHECK constraint forbids some values
 }
 
 func (c column) sql() string { return catalog.QuoteIdent(c.name) }
 
-// expressionKind returns the kind that a column has in expressions: digits are text there.
+// expressionKind returns the kind that a column has in expressions. For example, digits are text there.
 func (c column) expressionKind() string {
 	switch c.kind {
 	case "uid", "code", "digits":
@@ -47,16 +47,16 @@ func (c column) expressionKind() string {
 
 type table struct {
 	name             string
-	columns          []column // the columns of the key come first
-	keyCount         int      // number of the key's columns
-	rule             *rule    // the rule of the table's rows; nil: the policy does not list the table
-	countsHiddenRows bool     // hidden rows count in aggregates
-	writeCommands    []string // the commands by which agents may write
-	writeYAML        string   // further YAML of the section write
+	columns          []column // columns of the key come first
+	keyCount         int      // number of columns of the key
+	rule             *rule    // the rule for rows; nil: the policy does not list the table
+	countsHiddenRows bool     // aggregates of agents also count hidden rows
+	writeCommands    []string // commands that the policy allows agents
+	writeYAML        string   // additional YAML for the section write
 	storage          storage
-	consentRule      *rule  // the consent that columns need; nil: none needs one
+	consentRule      *rule  // the consent that some columns need; nil: no column needs one
 	plainOnly        bool   // the table must have plain storage
-	storedFrom       *table // the table whose rows this materialized view stores; nil: it is a table
+	storedFrom       *table // for a materialized view, the table whose rows it stores; nil: a table
 }
 
 func (t *table) sql() string { return catalog.QuoteIdent(t.name) }
@@ -72,7 +72,7 @@ func (t *table) column(name string) *column {
 	return nil
 }
 
-// addRuleColumn adds a column that a rule reads, and returns its name.
+// addRuleColumn adds a column for a rule to read, unless the table has it, and returns its name.
 func (t *table) addRuleColumn(name, kind string) string {
 	if t.column(name) == nil {
 		t.columns = append(t.columns, column{name: name, kind: kind, isReadByRule: true})
@@ -80,25 +80,25 @@ func (t *table) addRuleColumn(name, kind string) string {
 	return name
 }
 
-// rule is a rule as the author of a policy would write it.
+// rule is a rule as a policy states it.
 type rule struct {
-	kind             string // open, own, status, tenant, grant, visible, consent, registry, derived, sql, not, all, any; the kind rows is a list of rules
-	conditionIndex   int    // for the kind sql: the index in sqlRules
+	kind             string // block of the policy, such as own; or all, any, not, sql, open, rows (a list)
+	conditionIndex   int    // for the kind sql: index in sqlRules
 	column           string
 	attributes       []string
-	sharedWord       string // a status, or the value of shared rows
-	sharedBy         string // "", "word" or "null"
-	linkTable        *table // for the kind consent: the table of links to the persons
-	targetTable      *table // for the kinds visible and consent: the table to which the row leads
+	sharedWord       string // a status, or the value that marks shared rows
+	sharedBy         string // how shared rows are marked: "" (there are none), "word" or "null"
+	linkTable        *table // for the kind consent: table of links to persons
+	targetTable      *table // for the kinds visible and consent: table to which the row refers
 	targetColumn     string
 	parts            []*rule
 	registryQuestion *registryQuestion
 	derivation       *derivation
-	isMaterialized   bool // for the kind consent: the answer is materialized
-	hasExpiry        bool // for the kind consent: agreements expire
+	isMaterialized   bool // for the kind consent: the policy materializes the answer
+	hasExpiry        bool // for the kind consent: agreements can expire
 }
 
-// partsOfKind returns the parts of a rule that have this kind.
+// partsOfKind returns the rule and its parts, as far as they have this kind.
 func (r *rule) partsOfKind(kind string) (out []*rule) {
 	if r == nil {
 		return nil
@@ -112,24 +112,24 @@ func (r *rule) partsOfKind(kind string) (out []*rule) {
 	return out
 }
 
-// schema is a database with a policy and its callers.
+// schema is a random database schema, with a policy and callers.
 type schema struct {
 	*rand.Rand
 	tables           []*table
 	callers          []map[string]string
 	linkCount        int
 	limitsYAML       string
-	hasLiveTeam      bool   // the attribute team of a caller is looked up in a table
-	hasTeamContract  bool   // a contract says which tables a team may read
-	registry         *table // the table of the consent registry; nil: no rule asks the registry
-	countsHiddenRows bool   // hidden rows of some tables could count in aggregates, but only in groups that are larger than the tables
-	hasMaterialized  bool   // some consent is materialized
+	hasLiveTeam      bool   // the caller's attribute team is looked up in a table
+	hasTeamContract  bool   // a contract says which tables each team may read
+	registry         *table // table of the consent registry; nil: no rule reads it
+	countsHiddenRows bool   // the policy lets aggregates count hidden rows of some tables
+	hasMaterialized  bool   // the policy materializes the answer to a consent rule
 
-	views             []*table // views that the policy lists
+	views             []*table // views in the policy
 	materializedViews []*table // materialized views
-	functions         []string // functions that the policy lists
+	functions         []string // functions in the policy
 	functionCalls     []string // calls of these functions, as expressions
-	extraDDL          string   // DDL of everything else
+	extraDDL          string   // DDL of all other objects
 }
 
 var (
@@ -143,7 +143,8 @@ var (
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// newSchema makes a schema of two to five tables. A wide schema has ten, and every kind of rule.
+// newSchema makes a random schema of two to five tables. If everyKind is set, the schema has ten tables and every kind
+// of rule.
 func newSchema(seed uint64, everyKind bool) *schema {
 	s := &schema{Rand: rand.New(rand.NewPCG(seed, 7))}
 	names := slices.Clone(tableNames)
@@ -196,7 +197,7 @@ func newSchema(seed uint64, everyKind bool) *schema {
 	return s
 }
 
-// shownColumns returns the columns that the policy shows.
+// shownColumns returns the columns that the policy does not hide.
 func (t *table) shownColumns() []column {
 	var out []column
 	for _, c := range t.columns {
@@ -207,12 +208,12 @@ func (t *table) shownColumns() []column {
 	return out
 }
 
-// hasHiddenColumns tells whether the policy hides or masks a column.
+// hasHiddenColumns reports whether a column is hidden or masked, or needs a consent.
 func (t *table) hasHiddenColumns() bool {
 	return slices.ContainsFunc(t.columns, func(c column) bool { return c.isHidden || c.mask != "" || c.consentRule != nil })
 }
 
-// dropHiddenColumnsSQL returns the SQL that removes from a database the columns which the policy does not show.
+// dropHiddenColumnsSQL returns the SQL that drops the columns that the policy hides.
 func (s *schema) dropHiddenColumnsSQL() string {
 	var b strings.Builder
 	for _, t := range s.tables {
@@ -225,7 +226,7 @@ func (s *schema) dropHiddenColumnsSQL() string {
 	return b.String()
 }
 
-// linkTable returns the table of links that the rule of t reads, or nil.
+// linkTable returns the table of links that the rule of t reads, and nil if it reads none.
 func (t *table) linkTable() *table {
 	var find func(r *rule) *table
 	find = func(r *rule) *table {
@@ -262,7 +263,7 @@ func (s *schema) tableNamed(name string) *table {
 	return t
 }
 
-// newRule draws a rule for t that may refer to the tables made before it.
+// newRule makes a random rule for t. The rule may refer to tables that were made before t.
 func (s *schema) newRule(t *table, depth int) *rule {
 	kinds := []string{"own", "own", "status", "tenant", "grant", "not"}
 	if depth > 0 {
@@ -279,7 +280,7 @@ func (s *schema) newRule(t *table, depth int) *rule {
 	return s.newRuleOfKind(pick(s.Rand, kinds...), t, depth)
 }
 
-// allRuleKinds has every kind of rule. Kinds that others refer to come first.
+// allRuleKinds lists every kind of rule. A kind to whose tables other kinds refer comes before these.
 var allRuleKinds = []string{"status", "own", "tenant", "grant", "not", "consent", "consent", "visible", "any", "all"}
 
 func (s *schema) newRuleOfKind(kind string, t *table, depth int) *rule {
@@ -336,7 +337,7 @@ func (s *schema) newRuleOfKind(kind string, t *table, depth int) *rule {
 	return r
 }
 
-// subjectTable returns a listed table whose key is one column, or nil.
+// subjectTable returns a random table of the policy whose key is one column, and nil if there is none.
 func (s *schema) subjectTable() *table {
 	var list []*table
 	for _, t := range s.tables {
@@ -350,7 +351,7 @@ func (s *schema) subjectTable() *table {
 	return pick(s.Rand, list...)
 }
 
-// ddl returns the statements that create the tables.
+// ddl returns the SQL that creates the schema.
 func (s *schema) ddl() string {
 	var b strings.Builder
 	b.WriteString(domainDDL)
@@ -377,7 +378,7 @@ func (s *schema) ddl() string {
 			if c.isReadByRule && s.IntN(2) == 0 {
 				fmt.Fprintf(&b, "CREATE INDEX ON %s (%s);\n", t.sql(), c.sql())
 			}
-			if sqlTypes[c.kind] == "text" { // an index on an expression computes it for hidden rows too
+			if sqlTypes[c.kind] == "text" { // the index contains values of hidden rows, too
 				fmt.Fprintf(&b, "CREATE INDEX ON %s USING gin (to_tsvector('simple', %s));\n", t.sql(), c.sql())
 			}
 		}
@@ -389,7 +390,7 @@ func (s *schema) ddl() string {
 	return b.String()
 }
 
-// policy returns the text of the policy file.
+// policy returns the YAML of the policy.
 func (s *schema) policy() string {
 	var b strings.Builder
 	b.WriteString("version: 1\nattributes:\n")

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// maskYAML has masks by kind of column, as the policy writes them.
+// maskYAML has the possible masks of a column, by its kind, as YAML of the policy.
 var maskYAML = map[string][]string{
 	"text": {"{ mask: null }", "{ mask: { generalise: 3 } }", "{ mask: hash }"}, "digits": {
 		"{ mask: null }"}, "int": {"{ mask: null }", "{ mask: { generalise: 10 } }"},
@@ -25,12 +25,12 @@ var maskYAML = map[string][]string{
 		"{ mask: null }", "{ keys: { n: number, k: string } }", "{ keys: { n: number, k: string } }"},
 }
 
-// domainDDL creates domains over the types of columns.
+// domainDDL creates the domains that columns may have as types.
 const domainDDL = ruleDomainDDL + `CREATE DOMAIN saying AS text CHECK (length(VALUE) < 1000);
 CREATE DOMAIN tally AS integer CHECK (VALUE IS DISTINCT FROM -77);
 `
 
-// ruleDomainDDL creates domains for the columns that rules compare.
+// ruleDomainDDL creates domains for columns that rules read.
 const ruleDomainDDL = `CREATE DOMAIN numbered AS bigint CHECK (VALUE > -1000000);
 CREATE DOMAIN marked AS uuid;
 CREATE DOMAIN word AS text CHECK (VALUE !~ '!');
@@ -39,12 +39,12 @@ CREATE DOMAIN coded AS word;
 
 var ruleDomains = map[string][]string{"id": {"numbered"}, "uid": {"marked"}, "code": {"word", "coded"}}
 
-// addRuleDomains gives columns that rules compare a domain as their type, where a policy allows that.
+// addRuleDomains changes the types of some columns that rules read to domains, where the policy allows domains.
 func (s *schema) addRuleDomains(r *rand.Rand) {
 	if r.IntN(3) > 0 {
 		return
 	}
-	needPlainKey := map[*table]bool{} // the tables whose key may not have a domain as its type
+	needPlainKey := map[*table]bool{} // tables whose key must not have a domain as its type
 	for _, t := range s.tables {
 		needPlainKey[t] = needPlainKey[t] || t.plainOnly || t.countsHiddenRows || t.consentRule != nil ||
 			len(t.rule.partsOfKind("registry")) > 0 ||
@@ -69,10 +69,10 @@ func (s *schema) addRuleDomains(r *rand.Rand) {
 
 var domainByKind = map[string]string{"text": "saying", "int": "tally"}
 
-// sqlRules are rules in SQL, each with the result that the model computes for it.
+// sqlRules are rules in SQL. Each has a function that computes its result in the model.
 var sqlRules = []struct {
 	sql   string
-	needs [][2]string // the columns that the rule reads, with their kinds
+	needs [][2]string // columns that the rule reads, with their kinds
 	judge func(at row, caller map[string]string) verdict
 }{
 	{`state IN ('granted', 'revoked')`, [][2]string{{"state", "code"}}, func(at row, _ map[string]string) verdict {
@@ -104,8 +104,8 @@ func verdictOnValue(at row, column string, holds func(string) bool) verdict {
 	return verdictOf(holds(v))
 }
 
-// addFeatures draws further features from a random source of their own: rules in SQL, masks, keys of JSON, domains and
-// limits.
+// addFeatures adds random features to the schema: rules in SQL, masks, keys of JSON, domains and limits. It has its own
+// random source, so that the features do not change what other random choices yield.
 func (s *schema) addFeatures(r *rand.Rand) {
 	for _, t := range s.tables {
 		if t.rule == nil || t.linkTable() != nil || strings.HasPrefix(t.name, "link") {
@@ -161,13 +161,13 @@ func (s *schema) addFeatures(r *rand.Rand) {
 	s.limitsYAML = pick(r, "", "{ result_rows: 100000, rows: 50000000 }", "{ result_bytes: 1GiB }", "{ result_rows: 5 }")
 }
 
-// hideWritableColumns hides and masks columns of tables that agents write.
+// hideWritableColumns hides or masks some columns of tables to which agents may write.
 func (s *schema) hideWritableColumns(r *rand.Rand) {
 	for _, t := range s.tables {
 		if t.writeCommands == nil || strings.HasPrefix(t.name, "link") || r.IntN(3) > 0 {
 			continue
 		}
-		hasWritable := false // a column that agents may change is left
+		hasWritable := false // an updatable column is left
 		for i := t.keyCount; i < len(t.columns); i++ {
 			switch c := &t.columns[i]; {
 			case !c.isUnmasked() || c.domain != "":
@@ -182,7 +182,8 @@ func (s *schema) hideWritableColumns(r *rand.Rand) {
 	}
 }
 
-// pickRecordTable picks a listed table, other than t, to which rows of t may refer; nil: there is none.
+// pickRecordTable returns a random table of the policy, other than t, to which rows of t may refer. It returns nil if
+// there is none.
 func (s *schema) pickRecordTable(r *rand.Rand, t *table) *table {
 	var list []*table
 	for _, other := range s.tables {
@@ -196,8 +197,8 @@ func (s *schema) pickRecordTable(r *rand.Rand, t *table) *table {
 	return pick(r, list...)
 }
 
-// addTeamLookup makes team an attribute that is looked up in a table. The table has for each caller the team that the
-// caller has in the model.
+// addTeamLookup makes team an attribute that is looked up in a table. It returns the SQL that creates the table, in
+// which each caller has the same team as in the model.
 func (s *schema) addTeamLookup() string {
 	var b strings.Builder
 	b.WriteString("CREATE TABLE who (member bigint PRIMARY KEY, team text);\n")
@@ -208,8 +209,8 @@ func (s *schema) addTeamLookup() string {
 	return b.String()
 }
 
-// teamContractYAML returns a contract for three teams. One may read everything, another may use no similarity search,
-// and the third may read all tables but one.
+// teamContractYAML returns a contract for three teams: one may read everything, one may not use similarity search, and
+// one may read all tables except the first one.
 func (s *schema) teamContractYAML() string {
 	var b strings.Builder
 	n := 0
@@ -225,13 +226,14 @@ func (s *schema) teamContractYAML() string {
 	return b.String()
 }
 
-// isExceptedByContract tells whether the contract forbids a caller to read a table.
+// isExceptedByContract reports whether the contract forbids a caller to read a table.
 func (s *schema) isExceptedByContract(t *table, caller map[string]string) bool {
 	firstListed := slices.IndexFunc(s.tables, func(t *table) bool { return t.rule != nil })
 	return s.hasTeamContract && caller["team"] == "green" && firstListed >= 0 && t == s.tables[firstListed]
 }
 
-// credentials returns the attributes with which the callers log in.
+// credentials returns the attributes in the credentials of the callers. It leaves out an attribute that is looked up in
+// a table.
 func (s *schema) credentials() []map[string]string {
 	var out []map[string]string
 	for _, caller := range s.callers {
@@ -244,7 +246,8 @@ func (s *schema) credentials() []map[string]string {
 	return out
 }
 
-// hashKey is the key of hash masks in every database, so that a copy without the hidden rows shows the same hashes.
+// hashKey is the key of hash masks in all databases of these tests. It is fixed so that the copy without hidden rows
+// shows the same hashes.
 const hashKey = "the key of every stage's hashes."
 
 func hashValue(v string) string {
@@ -253,7 +256,7 @@ func hashValue(v string) string {
 	return hex.EncodeToString(mac.Sum(nil))[:32]
 }
 
-// setHashKeySQL returns the SQL that stores hashKey in a database, where migrate would store a random key.
+// setHashKeySQL returns the SQL that stores hashKey in a database. pgconsent migrate has stored a random key.
 func setHashKeySQL() string {
 	pad := func(mask byte) string {
 		out := make([]byte, sha256.BlockSize)
@@ -266,7 +269,7 @@ func setHashKeySQL() string {
 	return fmt.Sprintf("UPDATE pgconsent.mask_key SET ipad = '\\x%s', opad = '\\x%s'", pad(0x36), pad(0x5c))
 }
 
-// shownValue returns the value of a column as the policy shows it.
+// shownValue returns the value of a column as agents see it, with its mask. ok is false if the value is NULL.
 func (c column) shownValue(v string, ok bool) (string, bool) {
 	switch {
 	case !ok || c.mask == "":
@@ -282,7 +285,7 @@ func (c column) shownValue(v string, ok bool) (string, bool) {
 		return v, true
 	case strings.Contains(c.mask, "generalise: 10"):
 		n, _ := strconv.Atoi(v)
-		return fmt.Sprint(n / 10 * 10), true // visible numbers are positive, so that this rounds down
+		return fmt.Sprint(n / 10 * 10), true // visible numbers are positive
 	case strings.Contains(c.mask, "month"):
 		return v[:8] + "01 00:00:00+00", true
 	}
@@ -303,7 +306,7 @@ func (c column) shownValue(v string, ok bool) (string, bool) {
 	return string(b), true
 }
 
-// otherHiddenValue changes a value to another one that has the same mask.
+// otherHiddenValue returns a different value for a column, for which the mask shows the same.
 func (c column) otherHiddenValue(r *rand.Rand, v string) string {
 	switch {
 	case strings.Contains(c.mask, "hash"):
@@ -324,8 +327,8 @@ func (c column) otherHiddenValue(r *rand.Rand, v string) string {
 	return strings.TrimSuffix(masked, "}") + pick(r, "}", `, "`+instance.Marker+`": 0}`, `, "l": ["`+instance.Marker+`"]}`, `, "z": {"n": 1}}`)
 }
 
-// fetchByKeyCases returns statements that read columns which show by key only. They have the keys of visible and hidden
-// rows, keys that do not exist, or no key.
+// fetchByKeyCases returns statements that read columns which the policy shows by key only. The statements name keys of
+// visible or hidden rows, keys that do not exist, or no key.
 func (t *table) fetchByKeyCases() []testCase {
 	var out []testCase
 	for _, c := range t.columns {

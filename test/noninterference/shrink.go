@@ -6,10 +6,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// shrinkSteps bounds the attempts on one difference.
+// shrinkSteps limits how often shrink tries to shorten one difference.
 const shrinkSteps = 400
 
-// shrink removes tokens from the messages for as long as the answers still differ.
+// shrink removes tokens from the messages of a case as long as its answers still differ.
 func (st *databaseTrio) shrink(d *difference) {
 	steps := 0
 	tryCase := func(c testCase) *difference {
@@ -20,7 +20,7 @@ func (st *databaseTrio) shrink(d *difference) {
 		return st.compare(c, &Report{})
 	}
 	for m := len(d.testCase.messages) - 1; m >= 0; m-- {
-		if len(d.testCase.messages) > 1 { // first try to remove the whole message
+		if len(d.testCase.messages) > 1 { // try to remove the whole message
 			c := d.testCase
 			c.messages = append(append([]string{}, d.testCase.messages[:m]...), d.testCase.messages[m+1:]...)
 			if smaller := tryCase(c); smaller != nil {

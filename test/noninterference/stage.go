@@ -16,15 +16,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// databaseScript has the texts that make a database, so that a difference can be saved and run again.
+// databaseScript has the texts from which a database is made. They are saved with a difference, so that it can be run
+// again.
 type databaseScript struct {
 	ddl, policy string
-	dropColumns string // SQL that drops the hidden columns
+	dropColumns string // SQL that drops the columns that the policy hides
 	callers     []map[string]string
 }
 
-// databaseTrio has two databases behind a proxy that differ in hidden rows only. The third database has the visible
-// rows only, and is asked directly.
+// databaseTrio has two databases behind a proxy (the twins), which differ in hidden rows only, and a third that has
+// only the visible rows and no proxy.
 type databaseTrio struct {
 	t                 testing.TB
 	mode              instance.Mode
@@ -33,15 +34,15 @@ type databaseTrio struct {
 	visibleOnlyDB     *pgtest.DB
 	agents            [2]*pgconn.PgConn
 	visibleOnlyConn   *pgconn.PgConn
-	writers           [3]*pgconn.PgConn // connections that load the databases
+	writers           [3]*pgconn.PgConn // superuser's connections, which load the databases
 	materializedFills [2][]migrations.Fill
-	visibleLoad       string // SQL that loads the visible rows
+	visibleLoad       string // SQL that inserts the visible rows
 	caller            int
-	countsHiddenRows  bool // agents' aggregates also count hidden rows, so that their answers are not those of the visible rows
+	countsHiddenRows  bool // aggregates of agents also count hidden rows, so that the third database answers differently
 }
 
-// databaseNames are the names of the first two databases. They have one length, and are removed from answers before
-// these are compared.
+// databaseNames are the names of the twins, which have the same length. They are removed from answers before a
+// comparison.
 var databaseNames = [2]string{"one", "two"}
 
 func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databaseTrio {
@@ -49,7 +50,7 @@ func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databa
 	st := &databaseTrio{t: t, mode: mode}
 	var databases []instance.Database
 	var agents []instance.Agent
-	// The databases are copies of one database, so that their objects have the same OIDs.
+	// The databases are copies of one template, so that their objects have the same OIDs.
 	database := func() *pgtest.DB {
 		return pgtest.Temporary(t, "pair "+s.ddl, func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.PgConn().Exec(ctx, s.ddl).ReadAll()
@@ -75,7 +76,7 @@ func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databa
 	return st
 }
 
-// load fills the three databases.
+// load replaces the rows of the three databases.
 func (st *databaseTrio) load(one, two, visibleSQL string) {
 	st.t.Helper()
 	st.visibleLoad = visibleSQL
@@ -91,7 +92,7 @@ func (st *databaseTrio) load(one, two, visibleSQL string) {
 	}
 }
 
-// sendToBoth sends a case to the first two databases at once.
+// sendToBoth sends a case to both twins at the same time.
 func (st *databaseTrio) sendToBoth(c testCase) [2]answerList {
 	var out [2]answerList
 	var wait sync.WaitGroup
@@ -117,7 +118,7 @@ func (st *databaseTrio) sendToOne(i int, c testCase) answerList {
 	}
 	out := send(conn, c)
 	for m := range out {
-		if a := &out[m]; a.Code == limitExceededCode { // SQL does not say which rows a limited result has
+		if a := &out[m]; a.Code == limitExceededCode { // SQL does not define which rows come before a limit
 			a.Results = nil
 		}
 		out[m] = hideDatabaseName(out[m], st.dbs[i].Name)
@@ -125,7 +126,7 @@ func (st *databaseTrio) sendToOne(i int, c testCase) answerList {
 	return out
 }
 
-// reconnectAgents gives the agents new connections for their next statement.
+// reconnectAgents closes the agents' connections. The next case opens new ones.
 func (st *databaseTrio) reconnectAgents() {
 	for i, c := range st.agents {
 		if c != nil {
@@ -135,7 +136,7 @@ func (st *databaseTrio) reconnectAgents() {
 	}
 }
 
-// hideDatabaseName removes the name of the database from an answer.
+// hideDatabaseName replaces the name of a database in an answer.
 func hideDatabaseName(a instance.Answer, name string) instance.Answer {
 	a.Err = strings.ReplaceAll(a.Err, name, "DATABASE")
 	a.Message = strings.ReplaceAll(a.Message, name, "DATABASE")
@@ -147,7 +148,7 @@ func hideDatabaseName(a instance.Answer, name string) instance.Answer {
 	return a
 }
 
-// answerList has the answers to the messages of a case.
+// answerList has the answers to the messages of a case, in their order.
 type answerList []instance.Answer
 
 func (t answerList) String() string {
@@ -158,8 +159,8 @@ func (t answerList) String() string {
 	return b.String()
 }
 
-// answerOutcome returns the part of an answer that the visible rows alone must explain: the rows, or the code and the
-// message.
+// answerOutcome returns the part of an answer that must also be possible on the visible rows alone: the rows, or the
+// error's code and message.
 func answerOutcome(a instance.Answer) string {
 	if a.Err != "" {
 		return a.Code + " " + a.Message
@@ -185,14 +186,14 @@ func send(c *pgconn.PgConn, tc testCase) answerList {
 	return out
 }
 
-// plannerSettings are settings under which PostgreSQL may evaluate expressions in another order.
+// plannerSettings are settings with which PostgreSQL may evaluate expressions in another order.
 var plannerSettings = []string{
 	"", "SET enable_hashjoin = off; SET enable_hashagg = off",
 	"SET enable_mergejoin = off; SET enable_hashjoin = off", "SET enable_nestloop = off", "SET enable_seqscan = off",
 	"SET enable_sort = off; SET enable_material = off", "SET join_collapse_limit = 1; SET from_collapse_limit = 1",
 }
 
-// possibleOutcomes returns the outcomes that PostgreSQL has for the i-th message on the visible rows alone, under
+// possibleOutcomes returns the outcomes of the i-th message that PostgreSQL yields on the visible rows alone, with
 // various planner settings, table sizes and statistics.
 func (st *databaseTrio) possibleOutcomes(c testCase, i int) map[string]bool {
 	out := map[string]bool{}
@@ -210,7 +211,7 @@ func (st *databaseTrio) possibleOutcomes(c testCase, i int) map[string]bool {
 	}
 	instance.Ask(st.visibleOnlyConn, "RESET ALL")
 	st.withTableSizes(addOutcome)
-	// The statistics of ANALYZE, which also count hidden values, say how many rows the planner expects.
+	// How many rows the planner expects depends on the statistics of ANALYZE, which also contain hidden values.
 	for _, statistics := range []string{"ANALYZE", "DELETE FROM pg_statistic WHERE starelid >= 16384"} {
 		if a := instance.Ask(st.visibleOnlyConn, statistics); a.Err != "" {
 			st.t.Fatal(a.Err)
@@ -226,7 +227,8 @@ func (st *databaseTrio) possibleOutcomes(c testCase, i int) map[string]bool {
 	return out
 }
 
-// cursorOrders returns the case with the rows of its cursor in several orders, if its statement orders none.
+// cursorOrders returns variants of the case in which the rows of its cursor are in different orders. It returns none if
+// the statement has an ORDER BY.
 func cursorOrders(c testCase) (out []testCase) {
 	at := slices.IndexFunc(c.messages, func(message string) bool { return strings.HasPrefix(message, "DECLARE ") })
 	if at < 0 {
@@ -245,9 +247,9 @@ func cursorOrders(c testCase) (out []testCase) {
 	return out
 }
 
-// withTableSizes calls a function while the planner takes the tables with the visible rows for larger or smaller than
-// they are. The size decides which side of a join is read first and whether the other side is read at all. The real
-// size depends on hidden rows.
+// withTableSizes calls a function repeatedly, while the planner assumes different sizes of the tables in the third
+// database. The size decides which side of a join is read first, and whether the other side is read at all. In the
+// twins, the size depends on hidden rows.
 func (st *databaseTrio) withTableSizes(callback func()) {
 	const tables = "oid >= 16384 AND relkind = 'r' AND relnamespace = 'public'::regnamespace"
 	run := func(sql string) instance.Answer {
@@ -272,20 +274,20 @@ func (st *databaseTrio) withTableSizes(callback func()) {
 		strings.Join(sizes, ", ") + ") AS s (oid, pages, tuples) WHERE s.oid = c.oid")
 	for _, oid := range list {
 		for _, larger := range []string{"=", "<>"} {
-			// PostgreSQL assumes ten pages for an empty file until VACUUM or ANALYZE processes the table, and no page
+			// For an empty file, PostgreSQL assumes ten pages until VACUUM or ANALYZE has processed the table, and zero pages
 			// after that.
 			run("UPDATE pg_class SET relpages = sign(pg_relation_size(oid)), reltuples = CASE WHEN NOT oid " + larger + oid +
 				" THEN 0 WHEN pg_relation_size(oid) = 0 THEN -1 ELSE 1e6 END WHERE " + tables)
 			callback()
 		}
 	}
-	for _, tuples := range []string{"-1", "1", "4", "15", "60", "250", "1000"} { // a table that is joined with itself has one size
+	for _, tuples := range []string{"-1", "1", "4", "15", "60", "250", "1000"} { // for joins of a table with itself
 		run("UPDATE pg_class SET relpages = sign(pg_relation_size(oid)), reltuples = " + tuples + " WHERE " + tables)
 		callback()
 	}
 }
 
-// isOrderUndefined tells whether SQL allows both answers.
+// isOrderUndefined reports whether both answers are right, because SQL leaves open which of them comes.
 func (st *databaseTrio) isOrderUndefined(c testCase, i int, a, b instance.Answer) bool {
 	if a.Code == "client" || b.Code == "client" {
 		return false
@@ -299,8 +301,8 @@ func (st *databaseTrio) isOrderUndefined(c testCase, i int, a, b instance.Answer
 		code, _, _ := strings.Cut(o, " ")
 		codes[code] = true
 	}
-	// SQL does not define which visible value fails first. If the proxy replaces an error's message, only the code is
-	// comparable.
+	// SQL does not define which visible value fails first. The proxy replaces some messages; then only the code is
+	// compared.
 	visibleTexts := st.visibleLoad + strings.Join(c.messages, " ")
 	isExplained := func(x instance.Answer) bool {
 		if possible[answerOutcome(x)] {
@@ -314,12 +316,12 @@ func (st *databaseTrio) isOrderUndefined(c testCase, i int, a, b instance.Answer
 		}
 		return x.Err != "" && codes[x.Code]
 	}
-	// Nor does SQL define whether a failing value comes before the row that exceeds a limit.
+	// SQL does not define either whether a failing value comes before the row that exceeds a limit.
 	if a.Err != "" && b.Err != "" && (a.Code == limitExceededCode || b.Code == limitExceededCode) {
 		return (a.Code == limitExceededCode || isExplained(a)) && (b.Code == limitExceededCode || isExplained(b))
 	}
 	return isExplained(a) && isExplained(b)
 }
 
-// limitExceededCode is the SQLSTATE of an error by which a limit ends a result.
+// limitExceededCode is the SQLSTATE of the error with which the proxy ends a result that exceeds a limit.
 const limitExceededCode = "53400"

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// testCase has the messages that are sent on one connection, one after the other.
+// testCase has messages that are sent one after the other on one connection.
 type testCase struct {
 	messages []string
-	extended bool // use the extended protocol, in which each message is one statement
+	extended bool // use the extended protocol, in which each message has one statement
 }
 
-// newFromItem returns a FROM item with its text. If items is not nil, the item may be a LATERAL subquery that reads
-// them.
+// newFromItem returns a new item for FROM, and its SQL. If items is not nil, the new item may be a LATERAL subquery
+// that reads them.
 func (w *statementWriter) newFromItem(items []fromItem, depth int) (fromItem, string) {
 	if len(w.ctes) > 0 && w.IntN(4) == 0 {
 		it := pick(w.Rand, w.ctes...)
@@ -41,7 +41,7 @@ func (w *statementWriter) newFromItem(items []fromItem, depth int) (fromItem, st
 	return it, name + pick(w.Rand, " AS ", " ") + quoted(it.alias)
 }
 
-// totalOrder returns an ORDER BY list that leaves no two rows of the items equal.
+// totalOrder returns a list for ORDER BY that determines the order of all rows.
 func (w *statementWriter) totalOrder(items ...fromItem) string {
 	var parts []string
 	for _, it := range items {
@@ -52,7 +52,7 @@ func (w *statementWriter) totalOrder(items ...fromItem) string {
 	return strings.Join(parts, ", ")
 }
 
-// fromClause returns one to three FROM items with their text.
+// fromClause returns one to three items for FROM, and their SQL.
 func (w *statementWriter) fromClause(depth int) ([]fromItem, string) {
 	var items []fromItem
 	var b strings.Builder
@@ -68,7 +68,7 @@ func (w *statementWriter) fromClause(depth int) ([]fromItem, string) {
 		switch join {
 		case "CROSS JOIN", ",":
 			fmt.Fprintf(&b, " CROSS JOIN %s", text)
-		case "FULL JOIN": // PostgreSQL supports FULL JOIN only with conditions that can be merged or hashed
+		case "FULL JOIN": // PostgreSQL supports FULL JOIN only with merge-joinable or hash-joinable conditions
 			k := pick(w.Rand, "text", "int")
 			fmt.Fprintf(&b, " FULL JOIN %s ON %s = %s", text, w.expression(items[:1], k, 0), w.expression([]fromItem{it}, k, 0))
 		default:
@@ -85,7 +85,7 @@ func (w *statementWriter) fromClause(depth int) ([]fromItem, string) {
 	return items, b.String()
 }
 
-// query returns a SELECT.
+// query returns a random SELECT.
 func (w *statementWriter) query(depth int) string {
 	items, from := w.fromClause(depth)
 	where := ""
@@ -135,7 +135,7 @@ func (w *statementWriter) aggregateCall(items []fromItem, depth int) string {
 			e+")::text))[1:2]", "percentile_disc(0.5) WITHIN GROUP (ORDER BY "+w.expression(items, "int", depth-1)+")") + filter
 }
 
-// nextCase writes a random case: one statement or a few.
+// nextCase returns a random case of one or a few statements.
 func (w *statementWriter) nextCase() testCase {
 	w.aliasCount, w.ctes, w.cteTableName = 0, nil, ""
 	w.chooseTables()
@@ -143,7 +143,7 @@ func (w *statementWriter) nextCase() testCase {
 	switch n := w.IntN(40); {
 	case n < 22:
 		return testCase{messages: []string{w.query(depth)}, extended: w.IntN(3) == 0}
-	case n < 24: // WITH queries, whose names may hide tables
+	case n < 24: // a WITH query whose name may be that of a table
 		t := pick(w.Rand, w.tables...)
 		name := pick(w.Rand, t.name, "c", pick(w.Rand, w.tables...).name)
 		inner := fromItem{w.newAlias(), t.shownColumns(), t.keyCount}
@@ -166,7 +166,7 @@ func (w *statementWriter) nextCase() testCase {
 		return testCase{messages: []string{w.query(depth-1) + "; " + w.query(depth-1)}}
 	case n < 29:
 		return testCase{messages: []string{"BEGIN", "SAVEPOINT a", w.query(depth), "ROLLBACK TO a", w.query(depth), "COMMIT"}}
-	case n < 31: // queries of the catalogs
+	case n < 31: // a query of the catalogs
 		r := pick(w.Rand, w.vocabulary.relations...)
 		return testCase{messages: []string{pick(w.Rand, "SELECT * FROM "+r, "SELECT count(*) FROM "+r, "SELECT x::text FROM "+r+" x", "TABLE "+r)}}
 	case n < 32:
@@ -182,7 +182,7 @@ func (w *statementWriter) nextCase() testCase {
 				"LOCK TABLE "+t, "TRUNCATE "+t, "CREATE TABLE copied AS "+q, "COPY "+t+" TO STDOUT", "ANALYZE "+t,
 				"SELECT count(*) FROM "+t+" TABLESAMPLE BERNOULLI (50) REPEATABLE (3)", "TABLE "+t, "SELECT * FROM "+
 					t+" FOR UPDATE NOWAIT", "DO $$ BEGIN PERFORM 1; END $$", "LISTEN a", "CREATE VIEW v AS "+q, "SELECT INTO v FROM "+t)}}
-	case n < 36: // cursors and prepared statements
+	case n < 36: // a cursor or a prepared statement
 		q := w.query(depth)
 		name := w.newAlias()
 		if w.IntN(2) == 0 {
@@ -196,7 +196,7 @@ func (w *statementWriter) nextCase() testCase {
 	return w.undoneWrite(depth)
 }
 
-// undoneWrite writes something and rolls it back.
+// undoneWrite returns a case that writes something and rolls it back.
 func (w *statementWriter) undoneWrite(depth int) testCase {
 	t := pick(w.Rand, w.tables...)
 	it := fromItem{w.newAlias(), t.columns, t.keyCount}
@@ -250,18 +250,18 @@ func (w *statementWriter) undoneWrite(depth int) testCase {
 	return testCase{messages: []string{"BEGIN", sql, "SELECT * FROM " + t.sql(), "ROLLBACK"}, extended: w.IntN(4) == 0}
 }
 
-// castTo returns the expression cast to the column's type.
+// castTo returns an expression with a cast to the column's type.
 func (w *statementWriter) castTo(c column, e string) string {
 	return "(" + e + ")::" + sqlTypes[c.kind]
 }
 
-// chooseTables chooses the tables of a case, and whether its expressions may fail on visible values.
+// chooseTables sets the tables of the next case, and whether its expressions may fail on visible values.
 func (w *statementWriter) chooseTables() {
 	w.tables = w.schema.readableTables()
 	w.safeOnly = w.IntN(3) == 0
 }
 
-// unconditionalWrites returns statements that write all rows which agents may write, without a WHERE.
+// unconditionalWrites returns statements without WHERE, which write to all rows to which agents may write.
 func (t *table) unconditionalWrites() []testCase {
 	var out []testCase
 	for _, command := range t.writeCommands {

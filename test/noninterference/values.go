@@ -13,10 +13,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Values looks for a leak of values that no row rule hides: every row of these schemas is visible. A contract names the
-// columns that statements may use of some tables, and other tables have columns that show by key only. The two
-// databases differ in the columns that the contract does not allow. They also differ in the values by key of rows whose
-// key no statement names.
+// Values searches for leaks of values that no row rule hides. In its schemas, all rows are visible. For some tables, a
+// contract names the columns that statements may use; other tables have columns that the policy shows by key only. The
+// two databases differ in the columns that the contract does not allow. They also differ in the by-key columns of those
+// rows whose keys no statement names.
 func Values(t testing.TB, cfg Config) Report {
 	t.Helper()
 	if cfg.PerData == 0 {
@@ -36,7 +36,7 @@ func (r *runner) runValues(seed uint64, mode instance.Mode) {
 	scope := &instance.Scope{TB: r.t}
 	defer scope.End()
 	st := newDatabaseTrio(scope, mode, script)
-	st.countsHiddenRows = true // a column by key does not exist for other statements, so that the visible rows alone answer differently
+	st.countsHiddenRows = true // the third database shows by-key columns to all statements
 	defer st.reconnectAgents()
 	rng := rand.New(rand.NewPCG(seed, 41))
 	one := data{}
@@ -65,7 +65,7 @@ func (r *runner) runValues(seed uint64, mode instance.Mode) {
 	}
 }
 
-// keyValueOf returns the number of the n-th key. No statement names a key of the second half.
+// keyValueOf returns the number in the n-th key. Statements do not name the keys of the second half.
 func keyValueOf(n int) int {
 	if n >= rowsPerTable/2 {
 		return 7000 + n
@@ -73,7 +73,7 @@ func keyValueOf(n int) int {
 	return n
 }
 
-// newContractSchema makes a schema of three tables in which all rows are visible.
+// newContractSchema makes a random schema of three tables in which all rows are visible.
 func newContractSchema(seed uint64) *schema {
 	s := &schema{Rand: rand.New(rand.NewPCG(seed, 43)), callers: []map[string]string{{"member": "1", "team": "red", "groups": "{red}"}}}
 	names := slices.Clone(tableNames)
@@ -84,7 +84,7 @@ func newContractSchema(seed uint64) *schema {
 			continue
 		}
 		for i := t.keyCount; i < len(t.columns); i++ {
-			if c := &t.columns[i]; n == 0 && i > t.keyCount { // the contract allows one column besides the key
+			if c := &t.columns[i]; n == 0 && i > t.keyCount { // besides the key, the contract allows one column
 				c.isBarredByContract = true
 			} else if n == 1 && (i == t.keyCount || s.IntN(2) == 0) {
 				c.isHidden, c.isByKeyOnly = true, true
@@ -96,7 +96,7 @@ func newContractSchema(seed uint64) *schema {
 	return s
 }
 
-// columnContractYAML returns the contract that names columns.
+// columnContractYAML returns a contract that names the columns that statements may use.
 func (s *schema) columnContractYAML() string {
 	var objects, allow strings.Builder
 	for i, t := range s.tables {
@@ -121,7 +121,7 @@ func (t *table) barsColumns() bool {
 	return false
 }
 
-// mostlyAllowedColumns returns the columns that a statement on the table uses: mostly those that the contract allows.
+// mostlyAllowedColumns returns columns of a table for a statement. Mostly they are those that the contract allows.
 func (w *statementWriter) mostlyAllowedColumns(t *table) []column {
 	if !t.barsColumns() || w.IntN(3) == 0 {
 		return t.shownColumns()
@@ -135,7 +135,7 @@ func (w *statementWriter) mostlyAllowedColumns(t *table) []column {
 	return out
 }
 
-// changeBarredValues changes the values that no statement may read.
+// changeBarredValues returns a copy of the data in which values are different that no statement may read.
 func (s *schema) changeBarredValues(r *rand.Rand, d data) data {
 	out := data{}
 	for _, t := range s.tables {
@@ -159,8 +159,8 @@ func (s *schema) changeBarredValues(r *rand.Rand, d data) data {
 	return out
 }
 
-// columnPlaces are statements with a column at each place where one can stand. T is the table, K its key and B the
-// column. X is another table with the key Y, and C a condition on the key.
+// columnPlaces are statements with a column at each place where a column can be. T is the table, K its key, and B the
+// column. X is another table with the key Y, and C is a condition on the key.
 var columnPlaces = strings.Split(strings.TrimSpace(`
 SELECT count(*) FROM (SELECT DISTINCT B FROM T WHERE C) s
 SELECT K FROM T WHERE C ORDER BY B, K
@@ -236,7 +236,7 @@ PREPARE p AS SELECT B FROM T WHERE C; EXECUTE p; DEALLOCATE p
 SELECT B FROM T WHERE C; SELECT B FROM T
 `), "\n")
 
-// conditionalPlaces are statements in which the condition on the key decides from which rows the column is read.
+// conditionalPlaces are statements in which the condition on the key decides of which rows the column is read.
 var conditionalPlaces = strings.Split(strings.TrimSpace(`
 SELECT B FROM T WHERE C
 SELECT Y FROM X JOIN T ON C AND B IS NULL
@@ -256,7 +256,7 @@ SELECT B FROM T a (K, B) WHERE C
 SELECT B, K FROM T WHERE C FOR SHARE
 `), "\n")
 
-// columnAtPlace returns a statement with a column at one of the places.
+// columnAtPlace returns a statement that has a column at one of the places.
 func (w *statementWriter) columnAtPlace() testCase {
 	t, x := pick(w.Rand, w.schema.tables[:2]...), w.schema.tables[2]
 	b := pick(w.Rand, t.columns...)
@@ -292,7 +292,8 @@ func isLetter(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '"' || b == '_' || b == '\''
 }
 
-// keyCondition returns a condition on the key of t. Many compare the key with a value; others do not determine the key.
+// keyCondition returns a condition on the key of t. Many conditions compare the key with a value; others do not
+// determine the key.
 func (w *statementWriter) keyCondition(t, x *table) string {
 	key := t.columns[0]
 	k := pick(w.Rand, key.sql(), key.sql(), t.sql()+"."+key.sql())

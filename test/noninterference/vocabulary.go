@@ -8,10 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// serverVocabulary has the names of the server's functions, relations and settings.
+// serverVocabulary has the functions, relations and settings that the server's catalog lists.
 type serverVocabulary struct {
 	functions       []serverFunction
-	objectFunctions []serverFunction // functions whose first argument is an object of the database
+	objectFunctions []serverFunction // functions whose first argument identifies an object of the database
 	relations       []string
 	settings        []string
 }
@@ -21,8 +21,8 @@ type serverFunction struct {
 	args []string
 }
 
-// costlyFunctions matches the functions that a random argument makes slow, or their results large. Other functions test
-// the same.
+// costlyFunctions matches functions that take long or return large results for random arguments. They are left out,
+// since other functions test the same.
 const costlyFunctions = `^(pg_sleep.*|repeat|lpad|rpad|generate_series|generate_subscripts|array_fill|gen_random_bytes|random_normal|` +
 	`.*_(in|out|recv|send|accum|serialize|deserialize|combine|transfn|finalfn))$`
 

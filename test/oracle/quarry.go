@@ -8,16 +8,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// VectorSchema is a schema with vectors. It is not among the others, since it needs pgvector.
+// VectorSchema is a schema with vectors. It is not in Schemas, since it needs the extension pgvector.
 var VectorSchema = Schema{Name: "quarry", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "4", "spaces": "{red,blue}"}}
 
-// WithIndexPlans returns the schema with planner settings that prefer indexes.
+// WithIndexPlans returns the schema with settings by which the planner prefers indexes.
 func (s Schema) WithIndexPlans() Schema {
 	s.settings = []string{"enable_seqscan = off", "enable_bitmapscan = off", "enable_sort = off"}
 	return s
 }
 
-// NeedsPgvector skips a test where the server has no pgvector, and fails it under REQUIRE_PGVECTOR=1.
+// NeedsPgvector skips a test if the server does not have pgvector. With REQUIRE_PGVECTOR=1 it fails the test instead.
 func NeedsPgvector(t testing.TB) {
 	t.Helper()
 	a := instance.Ask(instance.ConnectSuperuser(t, pgtest.Database(t)), "CREATE EXTENSION vector")

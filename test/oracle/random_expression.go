@@ -12,38 +12,37 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// statementAuthor makes random statements. Each choice comes from its random numbers, so that a seed gives the same
-// statement again.
+// statementAuthor writes random statements. The same seed yields the same statements.
 type statementAuthor struct {
 	*rand.Rand
 	model          *statementModel
 	params         []authorParam
-	extended       bool // the statement may have parameters, because the extended protocol sends it
-	plainStyle     bool // write statements as people do: with few casts, whole rows and deeply nested conditions
-	oddPercent     int  // the share of expressions that are not leak-safe, in percent
-	negatedPercent int  // the share of negated searches, in percent
-	aliasCount     int  // number of the aliases that were given so far
+	extended       bool // the statement may have parameters, since it is sent in the extended protocol
+	plainStyle     bool // write as people do: few casts, whole rows, deeply nested conditions
+	oddPercent     int  // percentage of conditions that are not leak-safe
+	negatedPercent int  // percentage of searches that are negated
+	aliasCount     int  // number of aliases so far
 	queryItems     []*authorItem
 	depth          int
 }
 
-// authorParam is a parameter, with the values that it may be bound to.
+// authorParam is a parameter of the statement, with the values to which it may be bound.
 type authorParam struct {
 	typ    string
 	kind   kind
-	oid    uint32 // declared type; 0: the type is not declared
+	oid    uint32 // declared type; 0: the client does not declare it
 	values []*string
 }
 
-// authorItem is an item of FROM.
+// authorItem is an item in FROM.
 type authorItem struct {
 	alias         string
 	columns       []modelColumn
-	uniqueColumns []string // the row differs from all other rows in these columns taken together
+	uniqueColumns []string // columns that together are different in every row
 	table         *modelTable
 }
 
-// authorScope has the FROM items that an expression can name.
+// authorScope has the items in FROM that an expression can use.
 type authorScope struct {
 	items        []*authorItem
 	parent       *authorScope
@@ -58,7 +57,7 @@ func stringLiteral(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", "''") + "'"
 }
 
-// pickColumn picks a column of one of these kinds that is in scope.
+// pickColumn returns a random column in scope whose kind is one of these.
 func (a *statementAuthor) pickColumn(s *authorScope, kinds ...kind) (string, modelColumn, bool) {
 	type candidate struct {
 		sql string
@@ -67,7 +66,7 @@ func (a *statementAuthor) pickColumn(s *authorScope, kinds ...kind) (string, mod
 	var candidates []candidate
 	for s := s; s != nil; s = s.parent {
 		if s.parent != nil && len(s.items) > 0 && a.chance(15) {
-			continue // sometimes take a column of the outer query
+			continue // sometimes use a column of the outer query
 		}
 		for _, i := range s.items {
 			for _, c := range i.columns {
@@ -87,7 +86,7 @@ func (a *statementAuthor) pickColumn(s *authorScope, kinds ...kind) (string, mod
 	return f.sql, f.c, true
 }
 
-// sampleValue returns a value of a column, or another value of its type.
+// sampleValue returns a visible value of a column, or sometimes another value of its type.
 func (a *statementAuthor) sampleValue(c modelColumn) (string, bool) {
 	if len(c.samples) == 0 || a.chance(4) {
 		switch c.kind {
@@ -124,7 +123,7 @@ func (a *statementAuthor) valueOf(c modelColumn) string {
 	return a.writeConstant(v, c, func() (string, bool) { return a.sampleValue(c) })
 }
 
-// writeConstant writes a value as a constant, or as a parameter that may be bound to this value or to others.
+// writeConstant writes a value as a constant, or as a parameter that may be bound to this and to other values.
 func (a *statementAuthor) writeConstant(v string, c modelColumn, otherValue func() (string, bool)) string {
 	if a.extended && a.chance(55) {
 		for i, p := range a.params {
@@ -165,11 +164,11 @@ func (a *statementAuthor) writeConstant(v string, c modelColumn, otherValue func
 	return stringLiteral(v) + "::" + c.typ
 }
 
-// firstNormalOID is the first OID of objects that are not PostgreSQL's own.
+// firstNormalOID is the lowest OID of objects that are not part of PostgreSQL itself.
 const firstNormalOID = 16384
 
-// declaredTypes are the types that drivers declare for parameters which are compared with a column of a kind, even if
-// the column has another type.
+// declaredTypes are the types that drivers declare for a parameter that is compared with a column, by the column's
+// kind. The column may have another type.
 var declaredTypes = map[kind][]uint32{
 	kindInt: {pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID, pgtype.Float8OID}, kindNumeric: {
 		pgtype.Int4OID, pgtype.Float8OID, pgtype.NumericOID}, kindFloat: {pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID},
@@ -189,7 +188,7 @@ func (a *statementAuthor) paramReference(i int, c modelColumn) string {
 
 var textColumn = modelColumn{typ: "text", oid: 25, kind: kindText}
 
-// textFragment returns a part of a text of the column, or a text that no row contains.
+// textFragment returns a part of a visible text of the column, or sometimes a text that no visible row contains.
 func (a *statementAuthor) textFragment(c modelColumn) string {
 	v := ""
 	if len(c.samples) > 0 {
@@ -238,7 +237,7 @@ func (a *statementAuthor) randomWord() string {
 	return w
 }
 
-// searchQuery returns the text of a tsquery.
+// searchQuery returns the text of a random tsquery.
 func (a *statementAuthor) searchQuery() string {
 	w := a.randomWord()
 	if a.chance(a.negatedPercent) {
@@ -276,7 +275,7 @@ func (a *statementAuthor) textSearch() string {
 	return stringLiteral(a.searchQuery()) + "::tsquery"
 }
 
-// jsonFragment returns a part of a JSON document of the column.
+// jsonFragment returns a part of a JSON document in the column.
 func (a *statementAuthor) jsonFragment(c modelColumn) string {
 	v, ok := a.sampleValue(c)
 	if !ok || a.chance(12) {
@@ -288,7 +287,7 @@ func (a *statementAuthor) jsonFragment(c modelColumn) string {
 	return v
 }
 
-// condition returns a condition.
+// condition returns a random condition.
 func (a *statementAuthor) condition(s *authorScope, depth int) string {
 	if a.plainStyle && a.chance(80) {
 		var parts []string
@@ -331,7 +330,7 @@ func (a *statementAuthor) condition(s *authorScope, depth int) string {
 	return a.simpleCondition(s, depth)
 }
 
-// simpleCondition returns a condition that needs no parentheses.
+// simpleCondition returns a random condition that needs no parentheses.
 func (a *statementAuthor) simpleCondition(s *authorScope, depth int) string {
 	switch n := a.IntN(100); {
 	case n < a.oddPercent:
@@ -355,7 +354,7 @@ func (a *statementAuthor) simpleCondition(s *authorScope, depth int) string {
 	return a.comparison(s)
 }
 
-// comparison returns a condition on a column that no index search can answer.
+// comparison returns a comparison of a column, which no index supports.
 func (a *statementAuthor) comparison(s *authorScope) string {
 	x, c, ok := a.pickColumn(s, kindInt, kindNumeric, kindFloat, kindText, kindDate, kindTime, kindUUID, kindEnum, kindBool)
 	if !ok {
@@ -392,7 +391,7 @@ func (a *statementAuthor) comparison(s *authorScope) string {
 	return x + pickOne(a, " = ", " = ", " <> ", " <> ", " < ", " <= ", " > ", " >= ") + a.valueOf(c)
 }
 
-// indexedSearch returns a search for which there is an index, in a column or in a text that may be NULL.
+// indexedSearch returns a search that an index supports, in a column or in a text that may be NULL.
 func (a *statementAuthor) indexedSearch(s *authorScope) string {
 	if vectors := a.searchVectors(s); len(vectors) > 0 && a.chance(45) {
 		q := a.searchQuery()
@@ -429,13 +428,13 @@ func (a *statementAuthor) indexedSearch(s *authorScope) string {
 	return a.operatorSearch(s)
 }
 
-// operatorSearch returns a search by an operator that some index may support.
+// operatorSearch returns a search with an operator that an index may support.
 func (a *statementAuthor) operatorSearch(s *authorScope) string {
 	x, c, ok := a.pickColumn(s, kindTSVector, kindJSONB, kindTexts, kindInts, kindRange, kindText)
 	for i := 0; ok && a.plainStyle && c.equalValuesDiffer && i < 5; i++ {
 		x, c, ok = a.pickColumn(s, kindTSVector, kindJSONB, kindTexts, kindInts, kindRange, kindText)
 	}
-	if ok && c.kind == kindText && a.chance(50) { // most columns hold texts
+	if ok && c.kind == kindText && a.chance(50) { // otherwise most searches would be in texts
 		if y, d, ok := a.pickColumn(s, kindTSVector, kindJSONB, kindTexts, kindInts, kindRange); ok {
 			x, c = y, d
 		}
@@ -548,7 +547,7 @@ func (a *statementAuthor) keyPath(c modelColumn) string {
 	return "a"
 }
 
-// searchVectors returns the text search vectors of texts that may be NULL, as the indexes have them.
+// searchVectors returns the expressions of the text search indexes on columns that may be NULL.
 func (a *statementAuthor) searchVectors(s *authorScope) []string {
 	var out []string
 	for _, i := range s.items {
@@ -564,13 +563,13 @@ func (a *statementAuthor) searchVectors(s *authorScope) []string {
 	return out
 }
 
-// leakyCondition returns a condition that mostly keeps a statement off the signed path.
+// leakyCondition returns a condition that mostly prevents the rewriter from using the signed path.
 func (a *statementAuthor) leakyCondition(s *authorScope) string {
 	x, c, ok := a.pickColumn(s, kindText, kindInt, kindTime, kindDate, kindTexts, kindJSONB, kindNumeric)
 	if !ok {
 		return "lpad('a', 1) = 'a'"
 	}
-	if a.plainStyle && a.chance(70) { // conditions that cannot fail, and so get no hardened plan
+	if a.plainStyle && a.chance(70) { // conditions that cannot fail, for which the rewriter makes no hardened plan
 		switch {
 		case c.kind == kindText && !c.equalValuesDiffer:
 			return pickOne(a, "md5("+x+") < '9'", "reverse("+x+") LIKE '%a%'", x+" ~ '(?=e)'", "lpad("+x+", 3) <> 'xxx'", "initcap("+x+") <> 'B'", x+" ~ '(?!z)'")
@@ -608,7 +607,7 @@ func (a *statementAuthor) leakyCondition(s *authorScope) string {
 		"EXISTS (SELECT FROM jsonb_each(CASE jsonb_typeof("+x+") WHEN 'object' THEN "+x+" END) AS e WHERE e.key > 'b')")
 }
 
-// subqueryCondition returns a condition with a subquery.
+// subqueryCondition returns a condition that contains a subquery.
 func (a *statementAuthor) subqueryCondition(s *authorScope, depth int) string {
 	a.depth++
 	defer func() { a.depth-- }()
@@ -620,7 +619,7 @@ func (a *statementAuthor) subqueryCondition(s *authorScope, depth int) string {
 	if a.chance(85) {
 		where = " WHERE " + a.condition(inner, depth)
 	}
-	// a condition that joins the subquery with the outer query
+	// a condition that compares a column of the subquery with one of the outer query
 	if link := a.joinCondition(s, inner); link != "" && a.chance(70) {
 		if where == "" {
 			where = " WHERE " + link
@@ -652,7 +651,7 @@ func (a *statementAuthor) subqueryCondition(s *authorScope, depth int) string {
 	return "(SELECT count(*) FROM " + from + where + ")" + pickOne(a, " > ", " = ", " < ") + fmt.Sprint(a.IntN(4))
 }
 
-// joinCondition returns an equality between columns of two scopes, by a foreign key if there is one.
+// joinCondition returns an equality of a column in inner and a column in s. It uses a foreign key if there is one.
 func (a *statementAuthor) joinCondition(s, inner *authorScope) string {
 	var keys, others []string
 	for _, i := range inner.items {
@@ -705,8 +704,8 @@ func (i *authorItem) hasColumn(name string) bool {
 	return slices.ContainsFunc(i.columns, func(c modelColumn) bool { return c.name == name })
 }
 
-// newAlias returns an alias for an item of FROM. It may equal the name of a table or column, or an alias of an outer
-// query.
+// newAlias returns an alias for an item in FROM. It may also be the name of a table or a column, or an alias in the
+// outer query.
 func (a *statementAuthor) newAlias() string {
 	a.aliasCount++
 	if a.chance(12) {

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// kind is a kind of column types that supports the same operators.
+// kind is a kind of column types that have the same operators.
 type kind string
 
 const (
@@ -30,48 +30,48 @@ const (
 	kindUUID     kind = "uuid"
 	kindEnum     kind = "enum"
 	kindJSONB    kind = "jsonb"
-	kindTexts    kind = "texts" // an array of texts
+	kindTexts    kind = "texts" // array of texts
 	kindInts     kind = "ints"
 	kindRange    kind = "range"
 	kindTSVector kind = "tsvector"
 	kindOther    kind = "other"
 )
 
-// modelColumn is a column of a table, or of a query.
+// modelColumn is a column of a table or of a query.
 type modelColumn struct {
-	name              string // the quoted name
-	typ               string // the SQL name of the base type
+	name              string // quoted name
+	typ               string // name of the base type in SQL
 	oid               uint32
 	kind              kind
-	equalValuesDiffer bool     // equal values may have different texts: SQL does not say which of them represents a group
-	samples           []string // visible values, as text
+	equalValuesDiffer bool     // equal values may be written differently, as in citext
+	samples           []string // some visible values, as text
 }
 
-// modelTable is a table or view that agents may name.
+// modelTable is a table or a view that agents may read.
 type modelTable struct {
 	relation         catalog.Name
-	name             string // the quoted name
+	name             string // quoted name
 	columns          []modelColumn
 	key              []string
 	links            []modelLink
-	vectorColumns    []string // columns that have an index on a text search vector, computed with NULL as an empty text
+	vectorColumns    []string // columns with an index on to_tsvector, in which NULL counts as an empty text
 	isBaseTable      bool
-	hasUnusedColumns bool     // some columns are hidden, or differ on the copy: statements use neither these nor whole rows
-	updatableColumns []string // columns that an UPDATE may set
-	insertedColumns  []string // columns that an INSERT may name
+	hasUnusedColumns bool     // some columns are hidden or differ on the copy: no whole rows
+	updatableColumns []string // columns that agents may update
+	insertedColumns  []string // columns that agents may set in an INSERT
 	allowsDelete     bool
 }
 
-// modelLink is a foreign key.
+// modelLink is a foreign key to another table.
 type modelLink struct {
 	target                 catalog.Name
 	columns, targetColumns []string
 }
 
-// statementModel has the tables and words of which statements are made.
+// statementModel has the tables, and the words of texts, from which statements are made.
 type statementModel struct {
 	tables []*modelTable
-	words  []string // words in the visible texts
+	words  []string // words in visible texts
 }
 
 func kindOf(typ, category, element string) kind {
@@ -110,10 +110,10 @@ func kindOf(typ, category, element string) kind {
 	return kindOther
 }
 
-// maxSamples is how many values of each column statements are made with.
+// maxSamples is the number of values of each column from which statements are made.
 const maxSamples = 14
 
-// newStatementModel reads the model from the filtered copy, so that no statement depends on a hidden row.
+// newStatementModel reads the model from the filtered copy, so that statements do not depend on hidden rows.
 func newStatementModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *statementModel {
 	t.Helper()
 	ctx, conn := context.Background(), filtered.Connect(t, "postgres")
@@ -171,7 +171,7 @@ func newStatementModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.
 				fmt.Sprintf("SELECT left(x, 400) FROM (SELECT DISTINCT %s::text AS x FROM %s) s WHERE x IS NOT "+
 					"NULL ORDER BY md5(x) LIMIT %d", c.name, table.name, maxSamples)); err == nil {
 				c.samples, err = pgx.CollectRows(rows, pgx.RowTo[string])
-				if err != nil { // the copy lacks functions that this view calls
+				if err != nil { // the copy does not have functions that this view calls
 					t.Logf("%s is left out: %v", table.name, err)
 					return
 				}
@@ -214,8 +214,8 @@ func newStatementModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.
 	return m
 }
 
-// differsOnCopy tells whether the values of a column look different on the copy. Its hash masks have another key, and a
-// mask that keeps some keys of JSON may change their order.
+// differsOnCopy reports whether agents see other values in a column than the copy has. Hashes are made with another key
+// there, and a mask of JSON keys may change their order.
 func differsOnCopy(n *policy.VisibleColumns, column string) bool {
 	return n != nil && slices.ContainsFunc(n.Columns, func(c policy.VisibleColumn) bool {
 		return c.Name == column && (c.Mask == policy.Hash || c.Mask == policy.Keys && c.Type == "json")
@@ -232,8 +232,8 @@ func quoteAll(names []string) []string {
 	return out
 }
 
-// addIndexesAndSizes creates an index for each search, and sets statistics that make the tables look large. On small
-// tables the rewriter chooses none of its forms for searches.
+// addIndexesAndSizes creates an index for each search, and sets statistics so that the tables look large. On small
+// tables, the rewriter does not use the forms of searches that are to be tested.
 func (m *statementModel) addIndexesAndSizes(t testing.TB, db *pgtest.DB, path []string) {
 	t.Helper()
 	c := instance.ConnectSuperuser(t, db)
@@ -248,11 +248,10 @@ func (m *statementModel) addIndexesAndSizes(t testing.TB, db *pgtest.DB, path []
 		}
 		texts := 0
 		for _, column := range table.columns {
-			// Columns that no index supports (types of other extensions, some collations) get none.
+			// Columns whose type or collation no index supports get no index.
 			switch column.kind {
 			case kindText:
-				// With a collation in which different texts can be equal, a trigram index does not find all equal
-				// texts.
+				// With a collation in which different texts can be equal, a trigram index would not find all equal texts.
 				if texts++; texts > 3 || column.equalValuesDiffer {
 					continue
 				}

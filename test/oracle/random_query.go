@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// fromClause makes a FROM clause of up to this many items, and returns it with its scope.
+// fromClause returns a FROM clause with up to this number of items, and its scope.
 func (a *statementAuthor) fromClause(outer *authorScope, items, depth int) (string, *authorScope) {
 	s := &authorScope{parent: outer}
 	sql := a.addFromItem(s, outer, depth, false)
 	for n := 1; n < items; n++ {
 		lateral := a.chance(14)
 		comma := ", "
-		if n < items-1 { // after a comma, a later JOIN could not name the items before it
+		if n < items-1 { // after a comma, a later JOIN could not refer to the items before it
 			comma = " CROSS JOIN "
 		}
 		left := &authorScope{items: slices.Clone(s.items), parent: outer}
@@ -29,7 +29,7 @@ func (a *statementAuthor) fromClause(outer *authorScope, items, depth int) (stri
 		link := a.joinCondition(left, inner)
 		switch {
 		case link == "" && !lateral, a.chance(5):
-			// An item that nothing joins to the others is replaced by a query of few rows.
+			// An item without a join condition is replaced by a query that returns few rows.
 			alias := s.items[before].alias
 			s.items, a.params = s.items[:before], a.params[:params]
 			sql += pickOne(a, " CROSS JOIN (", comma+"(") + a.smallQuery(s, alias) + ") AS " + alias
@@ -62,7 +62,7 @@ func (a *statementAuthor) fromClause(outer *authorScope, items, depth int) (stri
 	return sql, s
 }
 
-// smallQuery returns a query of few rows that replaces an item.
+// smallQuery returns a query with few rows, and adds its columns to the scope.
 func (a *statementAuthor) smallQuery(s *authorScope, alias string) string {
 	t := pickOne(a, a.model.tables...)
 	s.items = append(s.items, &authorItem{alias: alias, columns: t.columns, uniqueColumns: t.key})
@@ -74,7 +74,7 @@ func (a *statementAuthor) smallQuery(s *authorScope, alias string) string {
 	return "SELECT " + list + " FROM " + t.name + " AS x ORDER BY ROW(" + list + ")::text COLLATE \"C\" LIMIT " + fmt.Sprint(1+a.IntN(4))
 }
 
-// sharedColumn returns a column name that occurs once among the items of each side.
+// sharedColumn returns a column name that occurs exactly once on each side.
 func sharedColumn(left, right *authorScope) (string, bool) {
 	for _, c := range right.items[0].columns {
 		n := 0
@@ -92,8 +92,8 @@ func sharedColumn(left, right *authorScope) (string, bool) {
 	return "", false
 }
 
-// addFromItem adds an item to the scope s. A LATERAL item can read outer; another one can read the scope around the
-// query only.
+// addFromItem adds an item to the scope s, and returns its SQL. If it is LATERAL, it can read the items of outer;
+// otherwise it can read only the scope around the query.
 func (a *statementAuthor) addFromItem(s, outer *authorScope, depth int, lateral bool) string {
 	alias := a.newAlias()
 	for slices.ContainsFunc(s.items, func(i *authorItem) bool { return i.alias == alias }) {
@@ -116,7 +116,7 @@ func (a *statementAuthor) addFromItem(s, outer *authorScope, depth int, lateral 
 		return q.alias + as
 	}
 	t := pickOne(a, a.model.tables...)
-	for range 3 { // prefer tables that can be joined and have a key
+	for range 3 { // prefer tables that have a key and can be joined
 		if (len(t.links) > 0 || len(s.items) == 0) && (t.isBaseTable && len(t.key) > 0) {
 			break
 		}
@@ -137,8 +137,8 @@ func (a *statementAuthor) addFromItem(s, outer *authorScope, depth int, lateral 
 	return t.name + as
 }
 
-// joinedTables returns the tables that a foreign key joins with one of the items, and the tables that foreign keys join
-// with these.
+// joinedTables returns the tables that foreign keys connect with one of the items, directly or through one further
+// table.
 func (a *statementAuthor) joinedTables(items []*authorItem) []*modelTable {
 	var out []*modelTable
 	for _, t := range a.model.tables {
@@ -160,7 +160,7 @@ func (a *statementAuthor) joinedTables(items []*authorItem) []*modelTable {
 	return out
 }
 
-// outputColumn returns an output of a SELECT without GROUP BY.
+// outputColumn returns an expression for the list of a SELECT without GROUP BY, and its column.
 func (a *statementAuthor) outputColumn(s *authorScope, depth int) (string, modelColumn) {
 	x, c, ok := a.pickColumn(&authorScope{items: s.items})
 	if !ok {
@@ -217,12 +217,13 @@ func (a *statementAuthor) outputColumn(s *authorScope, depth int) (string, model
 	return x, c
 }
 
-// hasTotalOrder tells whether the values of a column have an order in which equal values look alike.
+// hasTotalOrder reports whether the order of a column's values is defined, and equal values are written alike.
 func hasTotalOrder(c modelColumn) bool {
 	return !c.equalValuesDiffer && c.kind != kindOther && c.kind != kindFloat && c.kind != kindTSVector
 }
 
-// query makes a SELECT and returns its columns. A SELECT with a limit has a total order.
+// query returns a random SELECT, and its columns. If limited is set, the SELECT may have a LIMIT, and then has a total
+// order.
 func (a *statementAuthor) query(outer *authorScope, depth int, limited bool) (string, []modelColumn) {
 	if depth > 0 && a.chance(8) {
 		return a.setOperation(outer, depth)
@@ -294,11 +295,11 @@ func hasGroupingSets(sql string) bool {
 	return strings.Contains(sql, "GROUPING SETS") || strings.Contains(sql, "ROLLUP") || strings.Contains(sql, "CUBE")
 }
 
-// withLimit adds LIMIT and a total order to a query that can have one.
+// withLimit adds a total order and a LIMIT to a query, if the order can be made total.
 func (a *statementAuthor) withLimit(sql string, columns []modelColumn) string {
 	if hasGroupingSets(sql) {
-		// PostgreSQL before 18 takes a sort key for constant if a condition, also one of a row policy, compares the key
-		// with one value. But a grouping set may leave the key NULL, and then the order is wrong.
+		// Before version 18, PostgreSQL regards a sort key as constant if a condition, possibly of a row policy, compares the
+		// key with one value. But with grouping sets the key may be NULL, and then the order is wrong.
 		return sql
 	}
 	var order []string
@@ -321,9 +322,9 @@ func (a *statementAuthor) withLimit(sql string, columns []modelColumn) string {
 	return sql
 }
 
-// aggregateCall returns an aggregate over rows in scope whose result does not depend on their order.
+// aggregateCall returns an aggregate whose result does not depend on the order of the rows.
 func (a *statementAuthor) aggregateCall(s *authorScope, depth int) (string, modelColumn) {
-	s = &authorScope{items: s.items} // an aggregate over columns of the outer query would belong to the outer query
+	s = &authorScope{items: s.items} // an aggregate of outer columns would belong to the outer query
 	number := modelColumn{typ: "bigint", oid: 20, kind: kindInt}
 	sql, c := "count(*)", number
 	switch a.IntN(9) {
@@ -369,7 +370,7 @@ func (a *statementAuthor) aggregateCall(s *authorScope, depth int) (string, mode
 	return sql, c
 }
 
-// groupedQuery returns a query with GROUP BY.
+// groupedQuery returns a random query with GROUP BY.
 func (a *statementAuthor) groupedQuery(s *authorScope, from, where string, depth int) (string, []modelColumn) {
 	innerScope := &authorScope{items: s.items}
 	var outputs, keys []string
@@ -382,7 +383,7 @@ func (a *statementAuthor) groupedQuery(s *authorScope, from, where string, depth
 	i := pickOne(a, s.items...)
 	byKey := len(i.uniqueColumns) > 0 && i.table != nil && a.chance(25)
 	switch {
-	case byKey: // the key determines the other columns
+	case byKey: // grouping by the key allows all other columns
 		for _, k := range i.uniqueColumns {
 			keys = append(keys, i.alias+"."+k)
 		}
@@ -406,7 +407,7 @@ func (a *statementAuthor) groupedQuery(s *authorScope, from, where string, depth
 			case a.chance(12) && c.kind == kindText:
 				x = "lower(" + x + ")"
 			}
-			if strings.Contains(x, "$") { // PostgreSQL does not take two parameters for the same expression
+			if strings.Contains(x, "$") { // PostgreSQL does not see that two parameters are the same expression
 				continue
 			}
 			keys = append(keys, x)
@@ -445,7 +446,7 @@ func (a *statementAuthor) groupedQuery(s *authorScope, from, where string, depth
 	return sql, columns
 }
 
-// windowQuery returns a query with a window function whose result does not depend on the order of equal rows.
+// windowQuery returns a query with a window function. Its result does not depend on the order of equal rows.
 func (a *statementAuthor) windowQuery(s *authorScope, from, where string) (string, []modelColumn) {
 	innerScope := &authorScope{items: s.items}
 	x, c, ok := a.pickColumn(innerScope)
@@ -488,7 +489,7 @@ func (a *statementAuthor) windowQuery(s *authorScope, from, where string) (strin
 	return "SELECT " + x + " AS " + c.name + ", " + call + " OVER " + window + " AS w FROM " + from + where, columns
 }
 
-// setOperation combines two queries whose columns have the same types.
+// setOperation returns two queries whose columns have the same types, connected by a set operation.
 func (a *statementAuthor) setOperation(outer *authorScope, depth int) (string, []modelColumn) {
 	half := func(columns []modelColumn) (string, []modelColumn) {
 		from, s := a.fromClause(outer, 1+a.IntN(2), depth-1)
@@ -524,16 +525,16 @@ func (a *statementAuthor) setOperation(outer *authorScope, depth int) (string, [
 	return left + pickOne(a, " UNION ", " UNION ALL ", " INTERSECT ", " EXCEPT ", " EXCEPT ALL ", " INTERSECT ALL ") + right, columns
 }
 
-// randomCase is a statement and the way in which it is sent.
+// randomCase is a statement, and the way in which it is sent.
 type randomCase struct {
 	sql             string
 	params          []authorParam
-	sendMode        string // how it is sent: simple, extended, prepared, cursor, execute, copy or write
+	sendMode        string // simple, extended, prepared, cursor, execute, copy or write
 	isOrdered       bool
-	queryAfterWrite string // for a write: a query of the rows afterwards
+	queryAfterWrite string // for a write: a query of the table after it
 }
 
-// newCase makes a case.
+// newCase returns a random case.
 func (a *statementAuthor) newCase() randomCase {
 	a.params, a.queryItems, a.aliasCount, a.depth = nil, nil, 0, 0
 	a.oddPercent, a.negatedPercent = pickOne(a, 0, 0, 5, 12), pickOne(a, 15, 35, 60)
@@ -592,7 +593,7 @@ func (a *statementAuthor) newCase() randomCase {
 
 var literalOrParamPattern = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\d+`)
 
-// renumberParams removes the parameters that the text does not use.
+// renumberParams removes the parameters that a statement does not use, and numbers the others anew.
 func renumberParams(sql string, params []authorParam) (string, []authorParam) {
 	var usedParams []authorParam
 	numbers := map[string]string{}
@@ -610,7 +611,7 @@ func renumberParams(sql string, params []authorParam) (string, []authorParam) {
 	return sql, usedParams
 }
 
-// recursiveQuery returns a query that follows a foreign key from a table to itself.
+// recursiveQuery returns a WITH RECURSIVE query that follows a foreign key of a table to itself.
 func (a *statementAuthor) recursiveQuery() string {
 	for _, t := range a.model.tables {
 		for _, l := range t.links {

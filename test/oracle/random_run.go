@@ -24,23 +24,23 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// RandomConfig says how many cases to try, and how.
+// RandomConfig says how many cases Random tries, and how.
 type RandomConfig struct {
 	Schema        Schema
 	Mode          instance.Mode
-	AsLargeTables bool // make the tables look large to the planner and to the rewriter
+	AsLargeTables bool // make the tables look large to the planner and the rewriter
 	Cases         int
 	Seed          uint64
-	Progress      io.Writer // gets a line of progress each second; nil: nothing is reported
+	Progress      io.Writer // gets a line about the progress each second; nil: no progress is reported
 }
 
-// RandomReport has the numbers of cases by their results.
+// RandomReport has the counts of cases by result.
 type RandomReport struct {
 	Cases, Answered, Refused, Failed, FailedOtherwise, DependsOnHidden, Empty, OrderUndefined, RefusedByConstraint, Slow, Differences int
-	// the number of the first case with a difference; 0: there is none
+	// number of the first case with a difference; 0: there is none
 	FirstDifference                                               int
 	ByRewriteForm, BySendMode, Refusals, RefusalReasons, Failures map[string]int
-	// the shortest statement for each refusal
+	// the shortest refused statement by the message of the refusal
 	ShortestRefused map[string]string
 }
 
@@ -67,7 +67,7 @@ func (r *RandomReport) String() string {
 	return text
 }
 
-// Add adds the numbers of another report.
+// Add adds the counts of another report.
 func (r *RandomReport) Add(o *RandomReport) {
 	r.Cases, r.Answered, r.Refused, r.Failed, r.FailedOtherwise, r.DependsOnHidden, r.Empty = r.Cases+o.Cases, r.Answered+
 		o.Answered, r.Refused+o.Refused, r.Failed+o.Failed, r.FailedOtherwise+o.FailedOtherwise, r.DependsOnHidden+o.DependsOnHidden, r.Empty+o.Empty
@@ -99,7 +99,7 @@ type randomRun struct {
 	startedAt, lastProgress time.Time
 }
 
-// Random compares the answers to random statements with the answers of the filtered copy.
+// Random sends random statements through the proxy, and compares the answers with those of the filtered copy.
 func Random(t testing.TB, cfg RandomConfig) *RandomReport {
 	t.Helper()
 	scope := &instance.Scope{TB: t}
@@ -114,8 +114,8 @@ func Random(t testing.TB, cfg RandomConfig) *RandomReport {
 	m.addIndexesAndSizes(scope, served.DB, s.SearchPath)
 	migrated := instance.Migrate(scope, served, cfg.Mode)
 	if cfg.AsLargeTables {
-		// The planner and the rewriter estimate the rows of a table from its present number of pages. They multiply it
-		// by the rows for each page that ANALYZE has found.
+		// Planner and rewriter estimate the number of rows as the present number of pages, times the rows per page that
+		// ANALYZE has found.
 		instance.Exec(scope, served.DB,
 			"ANALYZE; UPDATE pg_class SET reltuples = reltuples * 300 WHERE relkind IN ('r', 'm', 'p') AND "+
 				"relnamespace::regnamespace::text !~ '^(pg_|information)' AND reltuples > 0")
@@ -158,7 +158,7 @@ func (r *randomRun) connect() {
 	instance.Ask(r.agent, "SET statement_timeout = '180s'")
 }
 
-// sendCase sends a case. It rolls back what the case writes.
+// sendCase sends a case, and returns the answer. It rolls back what the case has written.
 func sendCase(c *pgconn.PgConn, k randomCase) instance.Answer {
 	values := func(n int) [][]byte {
 		var out [][]byte
@@ -183,7 +183,7 @@ func sendCase(c *pgconn.PgConn, k randomCase) instance.Answer {
 		a = instance.AskPrepared(c, k.sql, types, values(0), values(1), values(2), values(3))
 	case "cursor":
 		a = sendInOrder(c, "BEGIN", "DECLARE c CURSOR FOR "+k.sql, "FETCH 3 FROM c", "FETCH ALL FROM c")
-		if len(a.Results) > 3 { // SQL does not say which rows the first FETCH returns
+		if len(a.Results) > 3 { // SQL does not define which rows the first FETCH returns
 			a.Results[3].Rows = append(a.Results[3].Rows, a.Results[2].Rows...)
 			a.Results = a.Results[3:]
 			a.Results[0].Tag = ""
@@ -210,7 +210,7 @@ func sendCase(c *pgconn.PgConn, k randomCase) instance.Answer {
 	return a
 }
 
-// sendInOrder sends messages up to the first error.
+// sendInOrder sends messages one after the other until one fails.
 func sendInOrder(c *pgconn.PgConn, messages ...string) instance.Answer {
 	var all instance.Answer
 	for _, m := range messages {
@@ -224,7 +224,7 @@ func sendInOrder(c *pgconn.PgConn, messages ...string) instance.Answer {
 	return all
 }
 
-// comparableText returns the part of an answer that all right answers have in common.
+// comparableText returns the part of an answer that is the same in all correct answers.
 func (k randomCase) comparableText(a instance.Answer) string {
 	if k.isOrdered && a.Err == "" && k.sendMode != "cursor" {
 		return a.String()
@@ -234,10 +234,10 @@ func (k randomCase) comparableText(a instance.Answer) string {
 
 const queryCanceledCode = "57014"
 
-// maxRows is the largest number of rows of an answer: some policies limit it.
+// maxRows is the largest number of rows that an answer may have, since some policies limit it.
 const maxRows = 2000
 
-// rowCount returns how many rows a case returns, without the query after a write.
+// rowCount returns how many rows the statement of a case returns, without the rows of the query after a write.
 func (k randomCase) rowCount(a instance.Answer) int {
 	n := 0
 	for i, r := range a.Results {
@@ -248,9 +248,9 @@ func (k randomCase) rowCount(a instance.Answer) int {
 	return n
 }
 
-// nextCaseWithRows makes a statement and gets the answer of the copy. Statements that return no rows are mostly
-// replaced, since no rule can remove one of their rows. So are statements that fail, and many of those that row
-// security answers unchanged.
+// nextCaseWithRows returns a random case, and the answer of the filtered copy. It mostly discards statements that
+// return no rows, since no rule can remove rows from their answers. It also discards statements that fail, and many
+// that the rewriter leaves unchanged for row security.
 func (r *randomRun) nextCaseWithRows(a *statementAuthor) (randomCase, instance.Answer) {
 	for {
 		k := a.newCase()
@@ -287,8 +287,8 @@ func (r *randomRun) tryCase(k randomCase, want instance.Answer) {
 		return
 	case k.sendMode == "write" && (want.Code == "23502" && got.Err == "" ||
 		strings.Contains(want.Err, "PL/pgSQL function") || strings.Contains(got.Message, "the new row is not one that you may write")):
-		// The proxy stamps values that an INSERT leaves out. The copy lacks columns that a trigger may write, and does
-		// not know which rows the policy lets agents write.
+		// The proxy sets stamped columns that an INSERT leaves out. The copy does not have columns that a trigger may write,
+		// and does not restrict which rows agents may write.
 		r.RefusedByConstraint++
 		return
 	case want.Err != "" && got.Err != "":
@@ -298,7 +298,7 @@ func (r *randomRun) tryCase(k randomCase, want instance.Answer) {
 		r.countRefusal(k, got)
 		return
 	case want.Err == "" && got.Code == "42803" && strings.Contains(got.Message, "must appear in the GROUP BY clause"):
-		// On a table with hidden columns, GROUP BY of the primary key does not stand for all columns
+		// If a table has hidden columns, GROUP BY with its primary key does not allow its other columns
 		// (docs/reference/refused-statements.md).
 		r.countRefusal(k, got)
 		return
@@ -336,7 +336,7 @@ func (r *randomRun) tryCase(k randomCase, want instance.Answer) {
 	}
 }
 
-// countRefusal counts a refusal.
+// countRefusal counts a refusal by its message.
 func (r *randomRun) countRefusal(k randomCase, got instance.Answer) {
 	why := withoutNames(got.Message)
 	r.Refused++
@@ -344,7 +344,7 @@ func (r *randomRun) countRefusal(k randomCase, got instance.Answer) {
 	r.keepShortest(why, k.sql)
 }
 
-// keepShortest keeps the shortest statement for each message.
+// keepShortest stores the statement if it is the shortest with this message.
 func (r *RandomReport) keepShortest(message, sql string) {
 	if r.ShortestRefused == nil {
 		r.ShortestRefused = map[string]string{}
@@ -385,18 +385,18 @@ func (r *randomRun) sendToProxy(k randomCase) instance.Answer {
 	return got
 }
 
-// otherPlanSettings make the planner of the copy choose other plans. Where other plans give other answers, several
-// answers are right.
+// otherPlanSettings make the planner of the filtered copy choose other plans. If these yield other answers, several
+// answers are correct.
 var otherPlanSettings = []string{"enable_hashagg = off", "enable_sort = off", "enable_nestloop = off",
 	"enable_hashjoin = off; SET enable_mergejoin = off", "enable_seqscan = off",
 	"enable_indexscan = off; SET enable_bitmapscan = off", "from_collapse_limit = 1; SET join_collapse_limit = 1",
 	"enable_material = off; SET enable_memoize = off"}
 
-// isOrderUndefined tells whether several answers are right: the proxy does not answer the same twice, or PostgreSQL
-// answers differently under another plan.
+// isOrderUndefined reports whether several answers are correct: the proxy gives another answer when asked again, or the
+// filtered copy gives another answer with another plan.
 func (r *randomRun) isOrderUndefined(k randomCase, got instance.Answer) bool {
 	if again := r.sendToProxy(k); k.comparableText(again) != k.comparableText(got) {
-		return true // the proxy does not answer the same twice
+		return true // the proxy gives another answer this time
 	}
 	firstAnswer := k.comparableText(sendCase(r.filtered, k))
 	for _, plan := range otherPlanSettings {
@@ -412,7 +412,7 @@ func (r *randomRun) isOrderUndefined(k randomCase, got instance.Answer) bool {
 	return false
 }
 
-// shrink removes tokens for as long as the answers differ.
+// shrink removes tokens from a statement as long as the answers still differ.
 func (r *randomRun) shrink(k randomCase) randomCase {
 	steps := 0
 	differs := func(k randomCase) bool {
@@ -445,7 +445,7 @@ func (r *randomRun) shrink(k randomCase) randomCase {
 	for size := len(tokens) / 2; size >= 1; size /= 2 {
 		for at := 0; at+size <= len(tokens); {
 			remaining := slices.Concat(tokens[:at], tokens[at+size:])
-			smaller := k // isOrdered stays set, so that an ordered query remains comparable
+			smaller := k // isOrdered stays set, so that ordered answers are compared
 			smaller.sql = strings.Join(remaining, " ")
 			if differs(smaller) {
 				k, tokens = smaller, remaining
@@ -457,7 +457,7 @@ func (r *randomRun) shrink(k randomCase) randomCase {
 	return k
 }
 
-// rewriteCase returns what the rewriter makes of a case's statement; nil: it refuses the statement.
+// rewriteCase returns the rewriter's result for a case, and nil if the rewriter refuses it.
 func (r *randomRun) rewriteCase(k randomCase) *rewrite.Result {
 	sql, extended := k.sql, k.sendMode == "extended" || k.sendMode == "prepared"
 	switch k.sendMode {
@@ -475,7 +475,7 @@ func (r *randomRun) rewriteCase(k randomCase) *rewrite.Result {
 	return result
 }
 
-// countForms counts the forms that the rewriter chose for a statement.
+// countForms counts the forms in which the rewriter has written a statement.
 func (r *randomRun) countForms(k randomCase) {
 	result := r.rewriteCase(k)
 	if result == nil {
@@ -509,7 +509,7 @@ func (r *randomRun) countForms(k randomCase) {
 
 var namesAndLiterals = regexp.MustCompile(`"[^"]*"|\d+|'[^']*'`)
 
-// withoutNames replaces the names and literals in a message.
+// withoutNames replaces names and literals in a message by "…".
 func withoutNames(message string) string {
 	m := namesAndLiterals.ReplaceAllString(message, "…")
 	return m[:min(len(m), 110)]

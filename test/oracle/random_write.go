@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// newWrite makes a statement that changes the rows which a condition finds, or inserts rows of a query, and a query of
-// the rows afterwards.
+// newWrite returns a random INSERT, UPDATE, DELETE or MERGE, and a query that reads the table after it.
 func (a *statementAuthor) newWrite() (sql, queryAfterWrite string) {
 	var writableTables []*modelTable
 	for _, t := range a.model.tables {
@@ -20,18 +19,18 @@ func (a *statementAuthor) newWrite() (sql, queryAfterWrite string) {
 	}
 	t := pickOne(a, writableTables...)
 	queryAfterWrite = "SELECT count(*) AS n FROM " + t.name
-	// The query after the write reads the key only if an INSERT sets it: otherwise the key may be random.
+	// The query reads the key only if an INSERT would set it, since otherwise a default may make the key random.
 	if len(t.key) > 0 && !slices.ContainsFunc(t.key, func(k string) bool { return len(t.insertedColumns) > 0 && !slices.Contains(t.insertedColumns, k) }) {
 		queryAfterWrite = "SELECT " + strings.Join(t.key, ", ") + " FROM " + t.name
 	}
 	sql = a.writeStatement(t)
-	if strings.HasPrefix(sql, "DELETE") { // where the policy accepts references, a DELETE may cascade over hidden rows
+	if strings.HasPrefix(sql, "DELETE") { // a DELETE may cascade to hidden rows of this table
 		queryAfterWrite = "SELECT 1 AS one"
 	}
 	return sql, queryAfterWrite
 }
 
-// writeStatement returns an INSERT, UPDATE, DELETE or MERGE on a table.
+// writeStatement returns a random INSERT, UPDATE, DELETE or MERGE on a table.
 func (a *statementAuthor) writeStatement(t *modelTable) string {
 	s := &authorScope{items: []*authorItem{{alias: "x", columns: t.columns, uniqueColumns: t.key, table: t}}}
 	if len(t.insertedColumns) > 0 && (a.chance(30) || !t.allowsDelete && len(t.updatableColumns) == 0) {
@@ -74,7 +73,7 @@ func (a *statementAuthor) writeStatement(t *modelTable) string {
 	return "UPDATE " + t.name + " AS x SET " + set + where + " RETURNING " + strings.Join(returned, ", ")
 }
 
-// assignment sets a column to a constant, or to the value of another column of the row.
+// assignment returns the assignment of a constant, or of another column, to a column.
 func (a *statementAuthor) assignment(t *modelTable) (string, bool) {
 	for range 5 {
 		name := pickOne(a, t.updatableColumns...)
@@ -93,7 +92,7 @@ func (a *statementAuthor) assignment(t *modelTable) (string, bool) {
 	return "", false
 }
 
-// insertSelect inserts copies, with other keys, of the rows that a condition finds.
+// insertSelect returns an INSERT that copies the rows which fulfil a condition, with other keys.
 func (a *statementAuthor) insertSelect(t *modelTable, s *authorScope) string {
 	var outputs, names []string
 	for _, name := range t.insertedColumns {

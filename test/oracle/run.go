@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Report has the numbers of statements by their results.
+// Report has the counts of statements by result.
 type Report struct {
-	Statements, Answered, Refused, DependsOnHidden, Failed int // Failed counts statements that fail both through the proxy and on the filtered copy
+	Statements, Answered, Refused, DependsOnHidden, Failed int // Failed: they fail in the same way on the filtered copy
 	MustBeAnswered                                         int
 	Differences                                            int
 }
@@ -35,18 +35,18 @@ func (r Report) String() string {
 		r.Statements, r.Answered, r.DependsOnHidden, r.Refused, r.Failed, r.MustBeAnswered)
 }
 
-// Options choose a part of the corpus.
+// Options selects a part of the corpus: the handwritten statements, and those made from testdata/shapes.sql.
 type Options struct {
 	Schemas              []string // names of schemas; nil: all
 	Modes                []instance.Mode
-	EveryNth             int  // run only each n-th statement; 0: all
-	EveryNthInOtherModes int  // run only each n-th statement in all modes but the first; 0: all
-	OneOtherMode         bool // run each schema in the first mode and in one of the others, which take turns
+	EveryNth             int  // run only every n-th statement; 0: all
+	EveryNthInOtherModes int  // run only every n-th statement in all modes except the first; 0: all
+	OneOtherMode         bool // run each schema in the first mode and in one of the other modes
 	Quick                bool // stop at the first difference
-	WholeRelations       bool // ask for each relation of the policy as a whole, and nothing else
+	WholeRelations       bool // run only one query of each relation of the policy, with all of its rows
 }
 
-// Run compares the answers to the corpus with those of the filtered copies. The report is that of the first mode.
+// Run compares the answers to the corpus with those of the filtered copies. The report counts the first mode only.
 func Run(t testing.TB, o Options) Report {
 	t.Helper()
 	var total Report
@@ -66,7 +66,7 @@ func Run(t testing.TB, o Options) Report {
 	return total
 }
 
-// runAndCleanUp runs a part of a test, and closes at its end what the part has opened. A server does not have enough
+// runAndCleanUp runs a part of a test, and then closes what the part has opened: the server does not have enough
 // connections for all schemas at once.
 func runAndCleanUp(t testing.TB, name string, part func(testing.TB)) {
 	if test, ok := t.(*testing.T); ok {
@@ -76,7 +76,7 @@ func runAndCleanUp(t testing.TB, name string, part func(testing.TB)) {
 	part(t)
 }
 
-// runCorpus compares the answers for one schema.
+// runCorpus compares the answers to the statements of one schema.
 func (s Schema) runCorpus(t testing.TB, o Options, total *Report) {
 	corpus := everyNth(s.Statements(t), o.EveryNth)
 	if o.WholeRelations {
@@ -101,15 +101,15 @@ func (s Schema) runCorpus(t testing.TB, o Options, total *Report) {
 	}
 }
 
-// readPattern and writePattern find the statements that change neither rows nor the session, on which later statements
-// might depend.
+// readPattern and writePattern recognize statements that change neither rows nor the session. Other statements do not
+// depend on them.
 var (
 	readPattern  = regexp.MustCompile(`(?i)^\s*\(*(SELECT|TABLE|VALUES|WITH|EXPLAIN)\b`)
 	writePattern = regexp.MustCompile(`(?i)\b(INSERT|UPDATE|DELETE|MERGE|set_config|nextval|setval)\b|;\s*\S`)
 )
 
-// everyNth leaves out some of the statements that must be answered. It keeps all statements that may be refused, and
-// all that other statements depend on.
+// everyNth returns every n-th of those statements that must be answered and on which no other depends, and all other
+// statements.
 func everyNth(corpus []Statement, n int) []Statement {
 	if n <= 1 {
 		return corpus
@@ -123,8 +123,8 @@ func everyNth(corpus []Statement, n int) []Statement {
 	return chosen
 }
 
-// referenceAnswers asks the filtered copy for the right answer to each statement, once. It also asks the unfiltered
-// copy, to find the statements whose answers depend on hidden rows.
+// referenceAnswers asks the filtered copy once for the correct answer to each statement. It also asks a copy with all
+// rows, to find the statements whose answers depend on hidden rows.
 type referenceAnswers struct {
 	t                    testing.TB
 	filtered, unfiltered *pgconn.PgConn
@@ -162,7 +162,8 @@ func (tr *referenceAnswers) answerTo(sql string) expectation {
 	return e
 }
 
-// ReferenceAnswers returns a function that asks the filtered copy of a schema.
+// ReferenceAnswers returns a function that returns the answer of a schema's filtered copy to a statement. sensitive is
+// true if the answer depends on hidden rows.
 func ReferenceAnswers(t testing.TB, s Schema) func(sql string) (want instance.Answer, sensitive bool) {
 	tr := newReferenceAnswers(t, s)
 	return func(sql string) (instance.Answer, bool) {
@@ -171,8 +172,8 @@ func ReferenceAnswers(t testing.TB, s Schema) func(sql string) (want instance.An
 	}
 }
 
-// sendInTransaction sends a statement, and rolls back a transaction that it leaves open. The data of a COPY is part of
-// the answer.
+// sendInTransaction sends a statement, and rolls back a transaction that is open after it. The answer to a COPY
+// contains its data.
 func sendInTransaction(c *pgconn.PgConn, sql string) instance.Answer {
 	a := instance.AskCopy(c, sql)
 	if c.TxStatus() != 'I' && !c.IsClosed() {
@@ -204,7 +205,7 @@ func (s Schema) compareMode(t testing.TB, mode instance.Mode, reference *referen
 		}
 		switch {
 		case e.want.Err != "" && got.Code == e.want.Code:
-			r.Failed++ // other tests compare the texts of errors
+			r.Failed++ // the texts of errors are compared by other tests
 			if q.MustBeAnswered {
 				t.Errorf("%s: PostgreSQL itself fails: %s", q.Source, e.want.Err)
 			}

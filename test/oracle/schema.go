@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Schema is a database with hidden rows.
+// Schema is a database schema with data, some of whose rows are hidden from the agent.
 type Schema struct {
 	Name       string
 	SearchPath []string
@@ -21,7 +21,7 @@ type Schema struct {
 	settings   []string          // settings of the database behind the proxy, as "name = value"
 }
 
-// Schemas are the schemas of testdata.
+// Schemas lists the schemas in testdata.
 var Schemas = []Schema{
 	{Name: "arcive", SearchPath: []string{"public"}, Attributes: map[string]string{"user": "11111111-1111-4111-8111-111111111111"}},
 	{Name: "clinic", SearchPath: []string{"public", "Clinic"}, Attributes: map[string]string{"user": "aaaaaaaa-0000-4000-8000-000000000001"}},
@@ -65,7 +65,7 @@ var Schemas = []Schema{
 	{Name: "press", SearchPath: []string{"public", "log"}, Attributes: map[string]string{"user": "4", "house": "north", "desks": "{city,sport}"}},
 }
 
-// SchemaNames returns the names of the schemas.
+// SchemaNames returns the names of Schemas.
 func SchemaNames() []string {
 	var out []string
 	for _, s := range Schemas {
@@ -99,7 +99,7 @@ func (s Schema) readFile(t testing.TB, name string) string {
 	return instance.ReadRepoFile(t, "test/oracle/testdata/"+s.Name+"/"+name)
 }
 
-// Database returns a copy of the schema with all rows. The rows that are hidden from the agent contain the marker.
+// Database returns a database with the schema and all rows. Rows that are hidden from the agent contain the marker.
 func (s Schema) Database(t testing.TB) *pgtest.DB {
 	t.Helper()
 	var script string
@@ -122,20 +122,20 @@ func (s Schema) Database(t testing.TB) *pgtest.DB {
 	})
 }
 
-// ownerRole creates the role as which the scripts of the world arcive run.
+// ownerRole creates the role that owns the tables of the world arcive.
 const ownerRole = `DO $$ BEGIN
 	IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'arcive_owner') THEN CREATE ROLE arcive_owner LOGIN; END IF;
 	EXECUTE format('ALTER DATABASE %I OWNER TO arcive_owner', current_database());
 	ALTER SCHEMA public OWNER TO arcive_owner;
 END $$`
 
-// Filtered returns a copy from which the hidden rows were deleted.
+// Filtered returns the filtered copy: a database with the schema, from which the hidden rows have been deleted.
 func (s Schema) Filtered(t testing.TB) *pgtest.DB {
 	t.Helper()
 	return s.changedCopy(t, s.readFile(t, "visible.sql")+s.readFile(t, "filter.sql"))
 }
 
-// changedCopy returns a copy of the schema in which the superuser has run some SQL.
+// changedCopy returns a database with the schema in which the superuser has run sql.
 func (s Schema) changedCopy(t testing.TB, sql string) *pgtest.DB {
 	t.Helper()
 	db := s.Database(t)
@@ -148,13 +148,13 @@ func (s Schema) changedCopy(t testing.TB, sql string) *pgtest.DB {
 	return db
 }
 
-// BehindProxy returns a copy of the schema that a proxy can serve.
+// BehindProxy returns a database with the schema that a proxy can serve.
 func (s Schema) BehindProxy(t testing.TB) instance.Database {
 	t.Helper()
 	return s.behindProxy(t, s.Database(t))
 }
 
-// TwinBehindProxy is [Schema.BehindProxy] for a copy in which the superuser has run some SQL.
+// TwinBehindProxy is [Schema.BehindProxy] for a database in which the superuser has run sql.
 func (s Schema) TwinBehindProxy(t testing.TB, sql string) instance.Database {
 	t.Helper()
 	return s.behindProxy(t, s.changedCopy(t, sql))
@@ -168,7 +168,7 @@ func (s Schema) behindProxy(t testing.TB, db *pgtest.DB) instance.Database {
 	return instance.Database{Name: s.Name, DB: db, Policy: s.Policy(t), SearchPath: s.SearchPath}
 }
 
-// hasFile tells whether the schema's folder has this file.
+// hasFile reports whether the schema's folder in testdata has this file.
 func (s Schema) hasFile(t testing.TB, name string) bool {
 	t.Helper()
 	_, err := os.Stat(instance.RepoPath(t, "test/oracle/testdata/"+s.Name+"/"+name))

@@ -10,15 +10,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Statement is a statement of the corpus.
+// Statement is a statement of the corpus: a handwritten one, or one made from testdata/shapes.sql.
 type Statement struct {
 	SQL             string
-	MustBeAnswered  bool // the statement must be answered, not refused
-	OnlyRowSecurity bool // the statement calls a function that reads tables; only row security filters those reads
+	MustBeAnswered  bool // a refusal fails the test
+	OnlyRowSecurity bool // calls a function that reads tables, which only row security filters
 	Source          string
 }
 
-// Statements returns the statements of a schema's files, and those that testdata/shapes.sql makes for its tables.
+// Statements returns the statements in the files of a schema, and those that are made from testdata/shapes.sql.
 func (s Schema) Statements(t testing.TB) []Statement {
 	t.Helper()
 	var out []Statement
@@ -44,9 +44,9 @@ func (s Schema) Statements(t testing.TB) []Statement {
 	return out
 }
 
-// readStatements reads statements that end with a semicolon at the end of a line. Lines with -- are comments. Two of
-// them say how the statements behind them are to be answered. Two others say what the next statement needs: pgvector,
-// without which it is left out, or row security.
+// readStatements reads the statements of a file. Each ends with a semicolon at the end of a line. Of the comment lines,
+// two say whether the statements after them may be refused. Two others say what the next statement needs: pgvector
+// (without it, the statement is left out) or row security.
 func readStatements(t testing.TB, file string) []Statement {
 	t.Helper()
 	var (
@@ -96,7 +96,7 @@ func readStatements(t testing.TB, file string) []Statement {
 	return out
 }
 
-// placeholderValues are what the placeholders in a shape stand for.
+// placeholderValues has the values for the placeholders in shapes, for one table of a schema.
 type placeholderValues struct {
 	schema string
 	values map[string]string
@@ -119,7 +119,7 @@ func readPlaceholderValues(t testing.TB) []placeholderValues {
 			}
 			b.values[strings.TrimSpace(name)] = strings.TrimSpace(value)
 		}
-		// The name of a table is written alone, and with its schema.
+		// A shape may name the table without its schema, or with it.
 		table := b.values["T"]
 		schema := map[string]string{"clinic": `"Clinic"`}[b.schema]
 		if i := strings.LastIndex(table, "."); i >= 0 {
@@ -136,7 +136,8 @@ func readPlaceholderValues(t testing.TB) []placeholderValues {
 
 var placeholderPattern = regexp.MustCompile(`\{(T|U|N|Q|on|k1|k|s|n|d|b|j|a|r|yk1|yk|ys|yn)(?:\.(\w*))?\}`)
 
-// expandShape returns a shape for a table, or "" if the table lacks a column that the shape needs.
+// expandShape replaces the placeholders in a shape. It returns "" if the table does not have a column that the shape
+// needs.
 func (b placeholderValues) expandShape(shape string) string {
 	missing := false
 	out := placeholderPattern.ReplaceAllStringFunc(shape, func(m string) string {
@@ -176,7 +177,7 @@ func (b placeholderValues) expandShape(shape string) string {
 	return out
 }
 
-// shapeStatements returns the statements of testdata/shapes.sql for each table of a schema, in the order of
+// shapeStatements returns the statements that are made from testdata/shapes.sql for each table of the schema in
 // bindings.txt.
 func (s Schema) shapeStatements(t testing.TB) []Statement {
 	t.Helper()

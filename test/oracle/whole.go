@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// wholeRelationQueries returns queries for all rows and columns of each table and view of the policy, and of their
-// partitions and children.
+// wholeRelationQueries returns a SELECT * for each table and view of the policy, and for their partitions and child
+// tables.
 func (s Schema) wholeRelationQueries(t testing.TB) []Statement {
 	t.Helper()
 	m := instance.Compile(t, s.BehindProxy(t), instance.RLS)
@@ -33,8 +33,8 @@ func (s Schema) wholeRelationQueries(t testing.TB) []Statement {
 	return out
 }
 
-// HiddenRows describes the hidden rows of a database with this schema, if the schema's folder has a query for that. For
-// each table it gives their number and a hash.
+// HiddenRows returns the number and a hash of the hidden rows of each table, and "" if the schema has no query for that
+// in test/attacks/testdata.
 func (s Schema) HiddenRows(t testing.TB, db *pgtest.DB) string {
 	t.Helper()
 	queryFile := "test/attacks/testdata/" + s.Name + "_hidden.sql"

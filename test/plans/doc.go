@@ -1,7 +1,7 @@
-// Package plans measures what enforcement costs. It compares statements that pgconsent has rewritten with the same
-// queries in which the rules are written by hand, on one large data set.
+// Package plans measures what enforcement costs. On one large data set, it compares statements that pgconsent has
+// rewritten with queries in which the same rules are written by hand.
 //
-// It measures the CPU time of the server's process for parsing, planning and running. Everything is in memory, so that
-// other load on the machine shows as little as possible. Run it by make bench-plans, which writes the table of
+// It measures the CPU time of the server's backend for parsing, planning and execution. All data are in memory, so that
+// other load on the machine has little influence. `make bench-plans` runs the measurement, and writes the table in
 // docs/explanation/performance.md.
 package plans

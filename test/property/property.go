@@ -1,5 +1,5 @@
-// Package property checks properties with rapid in the runs of package tier. It uses a fixed seed and a number of cases
-// for each run, and writes no files for failures. A failure prints the flag that repeats it.
+// Package property runs property-based tests with rapid. The seed and the number of cases are those of package tier.
+// rapid writes no files for failures; the message of a failure has the flag that repeats it.
 package property
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Check calls rapid.Check with the seed and the number of cases of this run. Flags of rapid (-rapid.seed,
-// -rapid.checks, -rapid.nofailfile) take precedence. Tests that call it must not run in parallel, since these flags
-// belong to the whole process.
+// Check calls rapid.Check with the seed and the number of cases of package tier. Flags for rapid on the command line
+// (-rapid.seed, -rapid.checks, -rapid.nofailfile) take precedence. Tests that call Check must not run in parallel,
+// since these flags are global.
 func Check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	CheckMore(t, 1, property)
 }
 
-// CheckMore is [Check] with several times as many cases, for properties that only long sequences break.
+// CheckMore is [Check] with times as many cases, for properties that only long sequences violate.
 func CheckMore(t *testing.T, times int, property func(*rapid.T)) {
 	t.Helper()
 	setFlag(t, "rapid.seed", strconv.FormatUint(tier.Seed(), 10))
@@ -37,7 +37,7 @@ func CheckMore(t *testing.T, times int, property func(*rapid.T)) {
 	rapid.Check(t, property)
 }
 
-// givenFlags returns the names of the flags that the command line sets.
+// givenFlags returns the names of the flags that are set on the command line.
 var givenFlags = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { names[f.Name] = true })

@@ -16,21 +16,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// binaryFolder is the folder for test binaries, from the root of the repository. A binary is linked again only if it
-// differs: linking all of them takes a fifth of the processor time of a run.
+// binaryFolder is the folder for test binaries, relative to the root of the repository. The binaries stay there and
+// are linked again only if they are outdated: linking takes a fifth of the CPU time of a run.
 const binaryFolder = "bin/test"
 
 // testedPackage is a package with tests.
 type testedPackage struct{ path, dir string }
 
-// packageJob is a package whose tests are to be run.
+// packageJob is a package whose tests are to be run, and its test binary.
 type packageJob struct {
 	testedPackage
 	binary string
 }
 
-// runTests builds the test binaries and runs them, several at a time and the longest first. It adds the results to the
-// summary.
+// runTests builds the test binaries and runs several of them at a time, those that take longest first. It adds the
+// results to the summary.
 func runTests(ctx context.Context, parts []runOptions, dir string, sum *summary) error {
 	root, err := rootFolder(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func runTests(ctx context.Context, parts []runOptions, dir string, sum *summary)
 	return ctx.Err()
 }
 
-// withTests returns the packages that have tests, in their order.
+// withTests returns those of the packages that have tests, in the same order.
 func withTests(ctx context.Context, packages []string) ([]testedPackage, error) {
 	out, err := commandOutput(ctx, "go", append([]string{"list", "-f",
 		"{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}"}, packages...)...)
@@ -116,11 +116,11 @@ func linkBinaries(ctx context.Context, o runOptions, packages []testedPackage, i
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return err
 	}
-	// Half of the linking time is for debug information, which -s -w leaves out.
+	// Without debug information (-s -w), linking takes half the time.
 	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", into + string(filepath.Separator)}
 	if o.race {
-		// With -race, the compiler also adds checks of unsafe pointers (checkptr). In the packages of others they take an
-		// eighth of the processor time, for encoding/json above all.
+		// With -race, the compiler also adds checks of unsafe pointers (checkptr). They are left out of other modules'
+		// packages, where they take an eighth of the CPU time, mostly in encoding/json.
 		args = append(args, "-race", "-gcflags=all=-d=checkptr=0", "-gcflags="+modulePath+"/...=")
 	}
 	for _, p := range packages {
@@ -135,7 +135,7 @@ func linkBinaries(ctx context.Context, o runOptions, packages []testedPackage, i
 	return nil
 }
 
-// runBinary runs the tests of a package, in the package's folder.
+// runBinary runs the tests of a package in the folder of the package.
 func runBinary(ctx context.Context, o runOptions, p packageJob, converter, dir string, sum *summary) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -164,13 +164,13 @@ func runBinary(ctx context.Context, o runOptions, p packageJob, converter, dir s
 	err = cmd.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
-		return nil // a test has failed, as the summary says
+		return nil // a test has failed; the summary reports it
 	}
 	return err
 }
 
-// environment returns the environment for the commands of a run. Garbage is collected rarely, since compilers, linkers
-// and tests end soon. The flag -trimpath lets one clone use what was compiled in another.
+// environment returns the environment of all commands of a run. GOGC makes garbage collections rare, since compilers,
+// linkers and tests end soon. With -trimpath, one clone can use what another clone has compiled.
 func environment() []string {
 	env := os.Environ()
 	if os.Getenv("GOGC") == "" {
@@ -182,7 +182,7 @@ func environment() []string {
 	return env
 }
 
-// inProcessGroup puts a command into a process group of its own, so that a signal ends all of its processes.
+// inProcessGroup starts a command in its own process group, so that a signal can end all of its processes.
 func inProcessGroup(cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -190,7 +190,7 @@ func inProcessGroup(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// commandOutput runs a command and returns what it prints, without blanks at both ends.
+// commandOutput runs a command, and returns its output without white space at both ends.
 func commandOutput(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.Stderr = environment(), os.Stderr

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// checkCode reports whether the code is formatted and whether vet and staticcheck find nothing. It prints what they
-// find.
+// checkCode runs gofmt, vet and staticcheck, and prints what they find. It returns true if they find nothing.
 func checkCode(ctx context.Context, packages []string) (bool, error) {
 	fmt.Println("check: gofmt")
 	out, err := exec.CommandContext(ctx, "gofmt", "-l", ".").Output()

@@ -10,19 +10,19 @@ import (
 	"sync"
 )
 
-// modulePath is the beginning of the paths of our packages.
+// modulePath is the path of this repository's Go module.
 const modulePath = "github.com/pgconsent/pgconsent"
 
-// testEvent is a line of test2json (see go doc test2json).
+// testEvent is one event in the output of test2json (see go doc test2json).
 type testEvent struct {
 	Action, Package, Test, Output, ImportPath string
 	Elapsed                                   float64 // in seconds
 }
 
-// testName identifies a test; a package has an empty test.
+// testName identifies a test by its package and its name. For the package itself, the name is "".
 type testName struct{ pkg, test string }
 
-// summary collects the results of test binaries, and prints failures as they come. Several goroutines may add to it.
+// summary collects the results of all test binaries, and prints failures at once. Several goroutines may use it.
 type summary struct {
 	mu     sync.Mutex // guards the fields below
 	out    io.Writer
@@ -30,7 +30,7 @@ type summary struct {
 	output map[testName]*strings.Builder
 
 	passes, fails, skips int
-	elapsed              map[testName]float64 // in seconds, of tests that are not part of another test
+	elapsed              map[testName]float64 // in seconds, without subtests
 	reasons              map[string]int
 	failed               []string
 	unsuccessful         bool // a build or a package has failed
@@ -80,7 +80,7 @@ func (s *summary) add(e testEvent) {
 	}
 }
 
-// addBroken notes a package whose tests could not be run to their end.
+// addBroken records a package whose test binary could not be run to its end.
 func (s *summary) addBroken(pkg string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *summary) packageEnded(e testEvent) {
 	case "fail":
 		s.unsuccessful = true
 		fmt.Fprintf(s.out, "FAIL  %-36s %6.1f s\n", shortPackage(e.Package), e.Elapsed)
-		for n, b := range s.output { // a panic or a timeout belongs to the tests that were running
+		for n, b := range s.output { // print the output of the tests that were running at a panic or a timeout
 			if n.pkg == e.Package {
 				fmt.Fprint(s.out, b.String())
 				delete(s.output, n)
@@ -132,10 +132,10 @@ func shortPackage(pkg string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(pkg, modulePath), "/")
 }
 
-// logLinePattern finds a line that a test has logged, with the file and line in front.
+// logLinePattern matches a line that a test has logged, with file and line number before the text.
 var logLinePattern = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.*)$`)
 
-// skipReason returns the last line that a skipped test has logged.
+// skipReason returns the text of the last line that a skipped test has logged.
 func skipReason(output string) string {
 	all := logLinePattern.FindAllStringSubmatch(output, -1)
 	if len(all) == 0 {

@@ -15,19 +15,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// runOptions are the flags of the command.
+// runOptions has the values of the command's flags.
 type runOptions struct {
-	all      bool     // run all tests; otherwise pass -short, which skips the slow ones
-	race     bool     // use the race detector for the packages in racePackages
-	check    bool     // check the format, and run vet and staticcheck
-	times    bool     // print the duration of each package
-	parallel int      // number of packages that run at a time
-	run      string   // run only the tests with names that match
-	packages []string // as `go test` takes them
+	all      bool     // run all tests; without it, -short skips the slow ones
+	race     bool     // use the race detector for racePackages
+	check    bool     // run gofmt, vet and staticcheck
+	times    bool     // print how long each package took
+	parallel int      // how many packages run at a time
+	run      string   // run only the tests whose names match
+	packages []string // patterns of packages, as for `go test`
 }
 
 func main() {
-	if dir := os.Getenv(usageVariable); dir != "" { // this process runs one test binary
+	if dir := os.Getenv(usageVariable); dir != "" { // this process has to run one test binary
 		os.Exit(runMeasured(dir, os.Args[1:]))
 	}
 	var o runOptions
@@ -67,7 +67,7 @@ func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 		return false, err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o711); err != nil { // servers of tests may run as another user
+	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o711); err != nil { // test servers may run as another user
 		return false, err
 	}
 	type started struct {
@@ -75,12 +75,12 @@ func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 		err    error
 	}
 	server := make(chan started, 1)
-	go func() { // compile the test binaries meanwhile
+	go func() { // at the same time, the test binaries are compiled
 		s, err := pgtest.StartShared(ctx, dir)
 		server <- started{s, err}
 	}()
 	if o.check {
-		// The tests need what vet compiles, so that vet runs first and alone.
+		// vet runs first and alone, since the tests need the packages that it compiles.
 		if ok, err = checkCode(ctx, o.packages); err != nil {
 			return false, err
 		}
@@ -97,7 +97,7 @@ func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 	}
 	sum := newSummary(os.Stdout, filepath.Join(dir, "usage"))
 	if err := runTests(ctx, withoutAndWithRace(o), dir, sum); err != nil {
-		sum.print(o.times) // print the summary of what has run
+		sum.print(o.times) // print what has run so far
 		return false, err
 	}
 	sum.print(o.times)
@@ -105,7 +105,7 @@ func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 	return ok && sum.passed(), nil
 }
 
-// racePackages are the packages in which goroutines share data.
+// racePackages are the packages whose goroutines share data.
 var racePackages = []string{
 	"internal/registry/air", "internal/services/api", "internal/record/audit", "internal/record/audit/pgchain",
 	"internal/run/config", "internal/registry", "internal/services/operations", "internal/enforce", "internal/services/identity",
@@ -113,14 +113,14 @@ var racePackages = []string{
 	"internal/memory/privacy", "proxy", "internal/run/serve", "internal/registry/sweep",
 }
 
-// longestPackages are the packages whose tests take longest. They start first, so that the end of the run does not wait
-// for one of them.
+// longestPackages are the packages whose tests take longest. They start first, so that the run does not end with one of
+// them running alone.
 var longestPackages = []string{
 	"test/e2e", "test/attacks", "proxy", "rewrite", "rls", "internal/enforce", "internal/tool/doctor", "cmd/pgconsent",
 	"test/noninterference", "test/oracle", "internal/record/audit", "internal/services/mcp", "internal/registry/sweep",
 }
 
-// listPackages returns the packages that the patterns match.
+// listPackages returns the import paths of the packages that the patterns match.
 func listPackages(ctx context.Context, patterns []string) ([]string, error) {
 	out, err := commandOutput(ctx, "go", append([]string{"list"}, patterns...)...)
 	if err != nil {
@@ -129,7 +129,7 @@ func listPackages(ctx context.Context, patterns []string) ([]string, error) {
 	return strings.Fields(out), nil
 }
 
-// startOrder returns the place of a package in the order in which packages start.
+// startOrder returns the position at which the tests of a package start.
 func startOrder(pkg string) int {
 	if i := slices.Index(longestPackages, shortPackage(pkg)); i >= 0 {
 		return i
@@ -137,7 +137,7 @@ func startOrder(pkg string) int {
 	return len(longestPackages)
 }
 
-// withoutAndWithRace divides a run into two: the packages that are built without the race detector, and those with it.
+// withoutAndWithRace splits a run into two parts: the packages without the race detector, and the packages with it.
 func withoutAndWithRace(o runOptions) []runOptions {
 	if !o.race {
 		return []runOptions{o}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// print prints what was run, why tests were skipped, and what failed.
+// print prints the numbers of tests, why tests were skipped, and which failed.
 func (s *summary) print(times bool) {
 	if times {
 		s.printTimes()
@@ -24,7 +24,7 @@ func (s *summary) print(times bool) {
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passes, s.fails, s.skips)
 }
 
-// maxListed is how many of the slowest tests are listed.
+// maxListed is how many of the slowest tests are printed.
 const maxListed = 400
 
 func (s *summary) printTimes() {

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// usageVariable is the environment variable with the folder in which a test binary writes its durations. This program
-// sets it for the binaries that it runs.
+// usageVariable is the environment variable with the folder for the durations of packages. If it is set, this program
+// runs one test binary and writes its duration to that folder.
 const usageVariable = "PGCONSENT_TEST_USAGE"
 
-// temporaryVariable is the environment variable with the folder for temporary files of tests. The compiler uses another
-// one.
+// temporaryVariable is the environment variable with the folder for temporary files of tests. It becomes TMPDIR only
+// for test binaries, so that the compiler uses another folder.
 const temporaryVariable = "PGCONSENT_TEST_TMPDIR"
 
-// packageUsage has the durations of a package's test binary. They are the time that passed, and the processor time of
-// the binary and of the processes that it waited for, including its PostgreSQL server.
+// packageUsage has the duration of a package's test binary. CPU is the CPU time of the binary and of the processes that
+// it has waited for, including its PostgreSQL server.
 type packageUsage struct {
-	Package      string // the package's folder
+	Package      string // folder of the package
 	CPU, Elapsed time.Duration
 }
 
-// runMeasured runs a test binary, writes its durations to a file, and returns its exit code.
+// runMeasured runs a test binary, writes its duration to a file in dir, and returns its exit code.
 func runMeasured(dir string, args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -76,7 +76,7 @@ func (u packageUsage) write(dir string) error {
 	return err
 }
 
-// readUsage reads the durations of the packages.
+// readUsage reads the durations of all packages.
 func readUsage(dir string) []packageUsage {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	var out []packageUsage

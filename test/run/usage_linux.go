@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// endWithParent makes the kernel end the test binary when `go test` kills this process. The signal depends on the
-// thread that starts the binary, which is the one that calls this function.
+// endWithParent makes the kernel kill the test binary when this process ends. The kernel does so when the thread ends
+// that started the binary, so that the calling goroutine stays on its thread.
 func endWithParent(cmd *exec.Cmd) {
 	runtime.LockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

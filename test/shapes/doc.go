@@ -1,6 +1,6 @@
-// Package shapes makes statements systematically: every operator and construct at every place where an expression may
-// be. Operands have every form, with parentheses, casts, comments and odd white space.
+// Package shapes generates statements systematically: every operator and construct at every place where an expression
+// can be. Their operands are written in every form: with parentheses, casts, comments and unusual white space.
 //
-// A statement must be refused, or answered as a filtered copy answers it. The rewriter may replace names in it, and
-// must send all other bytes unchanged.
+// pgconsent must either refuse such a statement, or answer it as a filtered copy does. The rewriter may replace names
+// in the statement, and must leave all other bytes unchanged.
 package shapes

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// operandTexts are expressions over x, a row of table task, by their kinds.
+// operandTexts are expressions about x, a row of the table task, by their types.
 var operandTexts = map[string][]string{
 	"int": {"x.place", "-x.place", "(x.place)", "x.place::int", "CAST(x.place AS bigint)", "coalesce(x.place, 0)",
 		"(SELECT max(y.place) FROM task y)", "CASE WHEN x.done THEN 1 ELSE 2 END", "(ARRAY[x.place, 2])[1]",
@@ -22,7 +22,7 @@ var operandTexts = map[string][]string{
 		"x.place NOT IN (SELECT y.place FROM task y WHERE y.place > 20)"},
 }
 
-// binaryOperators are expressions with up to two operands.
+// binaryOperators are expressions with placeholders for up to two operands.
 var binaryOperators = []struct{ kind, left, right, text string }{
 	{"int", "int", "int", "{a} + {b}"}, {"int", "int", "int", "{a} - {b}"}, {"int", "int", "int", "{a} * {b}"}, {
 		"int", "int", "int", "{a} / nullif({b}, 0)"}, {"int", "int", "int", "{a} % (abs({b}) + 1)"}, {"int", "int", "int", "- {a} - {b}"},
@@ -65,7 +65,8 @@ var binaryOperators = []struct{ kind, left, right, text string }{
 		"bool", "int", "int", "(x.due, x.due) OVERLAPS (timestamp '2024-01-01', x.due)"},
 }
 
-// expressionPlaces are statements with placeholders for an expression: {e} takes any kind, {t} a text, {c} a condition.
+// expressionPlaces are statements with a placeholder for an expression: {e} of any type, {t} for text, {c} for a
+// condition.
 var expressionPlaces = []string{
 	"SELECT x.id, {e} FROM task x",
 	"SELECT x.id, {e} AS \"select\" FROM public.task AS x",
@@ -104,7 +105,7 @@ var expressionPlaces = []string{
 	"SELECT grouping({e}), count(*) FROM task x GROUP BY ROLLUP ({e})",
 }
 
-// rewritings change the text of an expression, but not its meaning.
+// rewritings change how an expression is written, but not what it means.
 var rewritings = []func(string) string{
 	func(s string) string { return s },
 	func(s string) string { return "(" + s + ")" },
@@ -116,10 +117,11 @@ var rewritings = []func(string) string{
 	func(s string) string { return strings.ReplaceAll(s, "x.", "\"x\".") },
 }
 
-// aliasNames are other aliases for x.
+// aliasNames are aliases that replace x.
 var aliasNames = []string{"x", "\"Ünï x\"", "\"select\"", "value", "\"a\"\"b\"", "U&\"\\0078y\"", "_x$1", "X"}
 
-// operatorStatements makes n statements for every operator at every place. It takes operands and rewritings in turn.
+// operatorStatements makes n statements for each operator at each place. It uses one operand and one rewriting after
+// the other.
 func operatorStatements(n int) []string {
 	var out []string
 	nextIndex := 0
@@ -149,7 +151,7 @@ func operatorStatements(n int) []string {
 	return out
 }
 
-// withAlias replaces the alias x in a statement.
+// withAlias replaces the alias x in a statement by another alias.
 func withAlias(sql, alias string) string {
 	sql = strings.NewReplacer("\"x\".", alias+".", "x /**/ .", alias+" /**/ .", " x.", " "+alias+".", "(x.",
 		"("+alias+".", "\tx.", "\t"+alias+".", "-x.", "-"+alias+".", "+x.", "+"+alias+".", " x /", " "+alias+" /").Replace(sql)
@@ -164,7 +166,7 @@ func withAlias(sql, alias string) string {
 	return sql
 }
 
-// literalSpellings returns spellings of constants.
+// literalSpellings returns constants in all spellings of SQL.
 func literalSpellings() []string {
 	var out []string
 	for _, l := range []string{"1", "1.5", ".5", "1e3", "1E-3", "'a'", "E'\\x41'", "E'a\\nb'", "U&'d\\0061t'",

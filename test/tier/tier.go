@@ -1,17 +1,17 @@
-// Package tier is how a test says which run it belongs to. There are three:
+// Package tier tells a test in which run of the tests it takes part. There are three runs:
 //
-//	make test          go test -short        what everybody runs before every commit: minutes
-//	make test-all      go test               everything once: before a change to what enforces lands
-//	make test-nightly  PGCONSENT_NIGHTLY=1   long random runs, and each case of lists of which the others take a part
+//	make test          go test -short        run before every commit; takes minutes
+//	make test-all      go test               every test once; run before a change of enforcement is merged
+//	make test-nightly  PGCONSENT_NIGHTLY=1   long random tests, and all cases of lists of which other runs take a part
 //
-// The runs depend on nothing but the commit and these variables: no date, no clock, no speed of the machine.
+// What a run tests depends only on the commit and on these variables, not on the time or on the speed of the machine:
 //
-//	PGCONSENT_NIGHTLY  anything: the nightly run
-//	PGCONSENT_SEED     where random tests begin, in place of 1; each logs the seed that it took
-//	PGCONSENT_CASES    how many cases a random test makes, in place of its own count for the run; the unit is the test's
+//	PGCONSENT_NIGHTLY  if set: this is the nightly run
+//	PGCONSENT_SEED     the seed of random tests, in place of 1; each test logs its seed
+//	PGCONSENT_CASES    how many cases a random test tries, in place of its own number for the run
 //
-// The variables are read while tests run, so that go keeps results of other values apart in its cache. The package
-// imports the standard library only, so that the tests of every package may use it.
+// Tests read the variables while they run, so that Go's test cache distinguishes their values. The package imports the
+// standard library only, so that the tests of every package may use it.
 package tier
 
 import (
@@ -23,20 +23,20 @@ import (
 	"time"
 )
 
-// The reasons for which tests are skipped. They are fixed texts, which the end of a run counts.
+// Reasons for skipping a test. They are fixed texts, so that the summary of a run can count them.
 const (
 	ReasonAll     = "runs in make test-all"
 	ReasonNightly = "runs in make test-nightly"
 )
 
-// Patience is how long a test waits for something that must happen. On a busy machine it takes longer, with the same
-// result.
+// Patience is how long a test waits for something that must happen. It is long, so that tests also pass on a busy
+// machine.
 const Patience = 3 * time.Minute
 
-// quickDivisor is by how much the quick run shortens a list of cases.
+// quickDivisor is the factor by which the quick run shortens a list of cases.
 const quickDivisor = 2
 
-// All skips the test in the quick run.
+// All skips the test in the quick run (make test).
 func All(t testing.TB) {
 	t.Helper()
 	if Quick() {
@@ -44,7 +44,7 @@ func All(t testing.TB) {
 	}
 }
 
-// Nightly skips the test in all runs but the nightly one.
+// Nightly skips the test in all runs except the nightly one.
 func Nightly(t testing.TB) {
 	t.Helper()
 	if !IsNightly() {
@@ -52,13 +52,14 @@ func Nightly(t testing.TB) {
 	}
 }
 
-// Quick tells whether this is the quick run.
+// Quick reports whether this is the quick run (make test).
 func Quick() bool { return testing.Short() }
 
-// IsNightly tells whether this is the nightly run. With -short it is the quick run.
+// IsNightly reports whether this is the nightly run. With -short, it is the quick run even if PGCONSENT_NIGHTLY is set.
 func IsNightly() bool { return !Quick() && os.Getenv("PGCONSENT_NIGHTLY") != "" }
 
-// Count returns how many random cases a test makes in this run.
+// Count returns how many random cases a test tries in this run: PGCONSENT_CASES if it is set, and otherwise one of the
+// arguments.
 func Count(quick, all, nightly int) int {
 	switch n := Cases(); {
 	case n > 0:
@@ -71,17 +72,18 @@ func Count(quick, all, nightly int) int {
 	return all
 }
 
-// Cases returns the number of cases that PGCONSENT_CASES asks for; 0: it is not set.
+// Cases returns the value of PGCONSENT_CASES, and 0 if it is not set.
 func Cases() int { return int(numberFromEnv("PGCONSENT_CASES", 0, 31)) }
 
-// Seed returns the seed of random tests.
+// Seed returns the seed of random tests: PGCONSENT_SEED, or 1.
 func Seed() uint64 { return numberFromEnv("PGCONSENT_SEED", 1, 64) }
 
-// Rand returns random numbers from the seed. Tests and goroutines that run at the same time take different streams.
+// Rand returns a source of random numbers with the seed. Tests and goroutines that run at the same time must use
+// different streams.
 func Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(Seed(), stream)) }
 
-// IsPicked tells whether the i-th case of a list runs. make test-all runs one of n cases. The quick run takes half
-// of these, and the nightly run all. The first case always runs.
+// IsPicked reports whether the i-th case of a list runs in this run. make test-all runs one of n cases, the quick run
+// half as many, and the nightly run all. The first case always runs.
 func IsPicked(i, n int) bool {
 	switch {
 	case IsNightly():

@@ -1,8 +1,8 @@
-// Package wire measures what the proxy costs, compared with PgBouncer and with a direct connection. It measures
-// transactions per second and latencies. For one transaction it measures the CPU time of the server, of the process
-// between, and of the client. It also measures the memory of idle sessions, and the throughput of large results.
+// Package wire measures what the proxy costs, in comparison with PgBouncer and with a direct connection. It measures
+// transactions per second, latencies, the memory of idle sessions, and the throughput of large results. It also
+// measures the CPU time per transaction of the server, of the process in between, and of the client.
 //
-// Absolute figures of one machine say little. So ratios are formed within one round, in which each contender runs once.
-// The report has the median of the rounds with its quartiles. Run it by make bench-wire, which writes its part of
-// docs/explanation/performance.md.
+// Absolute figures of one machine say little. Therefore ratios are computed within one round, in which each of the
+// three runs once. The report has the median of the rounds and its quartiles. `make bench-wire` runs the measurement,
+// and writes its part of docs/explanation/performance.md.
 package wire

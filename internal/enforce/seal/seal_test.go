@@ -14,7 +14,7 @@ import (
 
 var key = seal.Key{ID: 3, Secret: bytes.Repeat([]byte{7}, 32)}
 
-// The format is read by the database's functions, and outlives a process: it is fixed.
+// The format of a seal is fixed, since functions in the database read it, and seals outlive the process.
 func TestFormat(t *testing.T) {
 	got := key.Seal(seal.Claims{
 		Nonce: 9, PID: 4711, Expires: time.Unix(1700000000, 5), Profile: "p|1",
@@ -33,8 +33,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// The database works codes out by itself: over the whole payload, or the profile and the text, each behind its own
-// word, with the whole key.
+// The database computes codes itself, with the whole key: over the whole payload of a seal, or over profile and text,
+// each after another word.
 func TestCodesCoverTheWholePayload(t *testing.T) {
 	code := func(message string) string {
 		h := hmac.New(sha256.New, key.Secret)
@@ -55,7 +55,7 @@ func TestCodesCoverTheWholePayload(t *testing.T) {
 			t.Errorf("%s", value)
 		}
 	}
-	// A key that is too short is refused at any place.
+	// A key of the wrong length is refused, at any place in the keyring.
 	for at := range 3 {
 		for _, secret := range [][]byte{nil, {}, []byte("short"), bytes.Repeat([]byte{1}, 31), bytes.Repeat([]byte{1}, 33)} {
 			keys := []seal.Key{key, key, key}
@@ -70,7 +70,7 @@ func TestCodesCoverTheWholePayload(t *testing.T) {
 	}
 }
 
-// What differs in anything has another seal and signature, and neither is ever the other.
+// Any difference in content gives another seal and another signature. A seal never equals a signature.
 func TestDifferentContentHasDifferentSeals(t *testing.T) {
 	base := seal.Claims{Nonce: 1, PID: 2, Expires: time.Unix(3, 0), Profile: "p", Attributes: map[string]string{"a": "b"}}
 	seen := map[string]string{}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A number of rows is looked at in text and in binary: none that is negative passes, whichever it is.
+// A value for a number of rows is checked in text and in binary format, and must not be negative.
 func TestNaturalNumbers(t *testing.T) {
 	for value, want := range map[string]bool{
 		"0": true, "20": true, "007": true, "99999999999999999999": true,
@@ -22,7 +22,7 @@ func TestNaturalNumbers(t *testing.T) {
 	}
 }
 
-// A value is looked at for each thing that its text counts on, whatever else that counts on.
+// A value is checked for each form that its statement requires, also if the statement requires several.
 func TestCombinedValueForms(t *testing.T) {
 	levels := func(n int) string { return strings.Repeat("[", n) + strings.Repeat(`{"a":`, n) }
 	alone := []struct {

@@ -25,7 +25,7 @@ func TestUpstreamName(t *testing.T) {
 	}
 }
 
-// Long names that differ in one letter, wherever it is, differ on the server.
+// Long names that differ in one letter, wherever it is, are different names for PostgreSQL, too.
 func TestLongNamesAreToldApart(t *testing.T) {
 	seen := map[string]bool{}
 	n := 0
@@ -44,7 +44,7 @@ func TestLongNamesAreToldApart(t *testing.T) {
 	}
 }
 
-// SQL runs by name what is one query, or nothing: whatever else a text does, it goes unnoticed there.
+// SQL can run by name a text with exactly one query, or an empty text. Other effects of a text would not be noticed.
 func TestRunnable(t *testing.T) {
 	for kind := verdict.EffectNone; kind <= verdict.EffectDiscard; kind++ {
 		for _, reads := range []bool{false, true} {

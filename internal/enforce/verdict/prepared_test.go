@@ -2,7 +2,7 @@ package verdict
 
 import "testing"
 
-// The mark is put on what the server may keep a plan of, and a signed text stays as it was signed.
+// The mark is added to texts of which PostgreSQL may cache a plan. A signed text is not changed.
 func TestPreparedText(t *testing.T) {
 	reads, writes, sets := []Effect{{ReadsRows: true}}, []Effect{{ReadsRows: true, WritesRows: true}}, []Effect{{Kind: EffectSet}}
 	signed := "/*pgconsent:v1:00*/SELECT 1"

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// ActsFor says for whom the sessions of an agent act, one user after the other.
+// ActsFor has the key acts_for of an agent: its sessions act for users, and this says how a session names its user.
 type ActsFor struct {
-	Attributes []string `yaml:"attributes"` // the attributes that the user gives
-	By         string   `yaml:"by"`         // how a session says for whom it acts: by a token, or by a setting that is believed
-	Setting    string   `yaml:"setting"`    // the setting that is believed
-	// the claim of the token, or the member of the JSON object in the setting, that gives each attribute
+	Attributes []string `yaml:"attributes"` // the policy's attributes that have the user's values
+	By         string   `yaml:"by"`         // how a session names its user: jwt or trusted
+	Setting    string   `yaml:"setting"`    // with trusted: the setting that names the user
+	// for each attribute, the claim of the token, or the member of the JSON object in the setting
 	Claims map[string]string `yaml:"claims"`
-	Actor  string            `yaml:"actor"` // the name by which the provider knows the agent: tokens must be delegated to it
+	Actor  string            `yaml:"actor"` // the agent's name at the identity provider
 }
 
-// How a session says for whom it acts.
+// Values of the key acts_for.by: a verified token names the user, or a setting whose value is trusted.
 const (
 	ByJWT     = "jwt"
 	ByTrusted = "trusted"
 )
 
-// requestClaims is the setting in which PostgREST says who asks.
+// requestClaims is the setting in which PostgREST passes the claims of the user's token.
 const requestClaims = "request.jwt.claims"
 
 func (a *ActsFor) defaults() {
@@ -35,7 +35,7 @@ func (a *ActsFor) defaults() {
 	a.Setting = strings.ToLower(a.Setting)
 }
 
-// ClaimOf returns the name of the claim that gives an attribute; "": there is none.
+// ClaimOf returns the name of the claim that has the value of an attribute, and "" if there is none.
 func (a *ActsFor) ClaimOf(attribute string, j *JWT) string {
 	if claim, ok := a.Claims[attribute]; ok || j == nil {
 		return claim
@@ -48,7 +48,7 @@ var (
 	attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
 )
 
-// check checks the section acts_for of an agent.
+// check checks the key acts_for of an agent.
 func (a *ActsFor) check(d *decoder, path string, agent *Agent, j *JWT) {
 	const example = "acts_for: { attributes: [user], by: jwt }"
 	if len(a.Attributes) == 0 {

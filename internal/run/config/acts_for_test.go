@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The section acts_for must be complete, and a key without effect in it is an error.
+// The section acts_for must be complete, and must have no key that has no effect.
 func TestActsFor(t *testing.T) {
 	const jwt = "jwt: { issuer: a, audience: b, jwks: keys.json, claims: { attributes: { tenant: org } } }\n"
 	for _, q := range []struct{ extraText, section, problems, setting string }{

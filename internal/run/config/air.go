@@ -2,8 +2,8 @@ package config
 
 import "time"
 
-// AIR are the thresholds and the text of the artificial interaction reminder. Settings that are left out have the
-// defaults of package air.
+// AIR has the section air: thresholds and text of the artificial interaction reminder. Package air has the defaults of
+// keys that are left out.
 type AIR struct {
 	TimeThreshold    string `yaml:"time_threshold"`
 	MessageThreshold int    `yaml:"message_threshold"`
@@ -14,7 +14,7 @@ type AIR struct {
 	Reminder         string `yaml:"reminder"`
 }
 
-// Durations returns the durations in the settings, which [Load] has checked.
+// Durations returns the durations of the section, which [Load] has checked.
 func (a AIR) Durations() (after, window, idle, keep time.Duration) {
 	return mustParseDuration(a.TimeThreshold), mustParseDuration(a.Window), mustParseDuration(a.Idle),
 		mustParseDuration(a.Keep)
@@ -29,7 +29,8 @@ func (a *AIR) setDefaults() {
 	setDefault(&a.Sessions, 1_000_000)
 }
 
-// maxMessages limits how many message times are stored for all sessions together, with 4 bytes of memory for each.
+// maxMessages limits how many times of messages the sessions of interactions store together. Each takes 4 bytes of
+// memory.
 const maxMessages = 200_000_000
 
 func (a *AIR) checkAIR(d *decoder) {

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Attributes are the values that a credential gives an agent, by the names of the attributes. A list is written as
-// PostgreSQL writes an array, `{"a","b"}`; whether the policy wants a list is for the policy to check.
+// Attributes has an agent's attributes: their values by their names. A list is written like a PostgreSQL array,
+// `{"a","b"}`. The policy checks whether an attribute may be a list.
 type Attributes map[string]string
 
 var attributesType = reflect.TypeFor[Attributes]()
@@ -28,7 +28,7 @@ func (d *decoder) decodeAttributes(path string, n *yamlfile.Node, v reflect.Valu
 	v.Set(reflect.ValueOf(out))
 }
 
-// arrayLiteral returns an array literal with every element in quotes.
+// arrayLiteral returns a list as a PostgreSQL array literal, with quotes around every element.
 func (d *decoder) arrayLiteral(path string, n *yamlfile.Node) string {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	quotedItems := make([]string, 0, len(n.Items))

@@ -10,32 +10,33 @@ import (
 	"time"
 )
 
-// Audit says where decisions are recorded.
+// Audit has the section audit, which says how and where decisions are recorded.
 type Audit struct {
-	Mode      string `yaml:"mode"`      // what a statement waits for: strict, buffered or off
-	Sink      string `yaml:"sink"`      // where records are kept: file or database
-	File      string `yaml:"file"`      // the folder of the records
-	Database  string `yaml:"database"`  // the database of the configuration whose table holds the records
-	Chain     string `yaml:"chain"`     // the name of this proxy's chain among the records of the table
-	Key       string `yaml:"key"`       // the file with the key for the codes of records; serve makes it
-	Anchor    string `yaml:"anchor"`    // the file with the newest record's number and hash
-	Rotate    Rotate `yaml:"rotate"`    // when the next segment begins
-	Retention string `yaml:"retention"` // how long records are kept; "": forever
+	Mode      string `yaml:"mode"`      // strict, buffered or off: whether a statement waits until its record is durable
+	Sink      string `yaml:"sink"`      // where records are stored: file or database
+	File      string `yaml:"file"`      // folder of the records
+	Database  string `yaml:"database"`  // name of the configured database whose table has the records
+	Chain     string `yaml:"chain"`     // name of this proxy's chain of records in that table
+	Key       string `yaml:"key"`       // file with the key for the codes in records; serve creates it
+	Anchor    string `yaml:"anchor"`    // file with the number and hash of the newest record
+	Rotate    Rotate `yaml:"rotate"`    // when a new segment begins
+	Retention string `yaml:"retention"` // how long records are stored; "": forever
 }
 
-// Rotate says when a segment of the audit is full.
+// Rotate says when a new segment of the audit begins.
 type Rotate struct {
-	Size string `yaml:"size"` // the size at which the next segment begins, such as 64MiB
-	Age  string `yaml:"age"`  // the age at which the next segment begins, such as 24h; "": any age
+	Size string `yaml:"size"` // size of a full segment, such as 64MiB
+	Age  string `yaml:"age"`  // age of a full segment, such as 24h; "": the age does not matter
 }
 
-// The smallest values that a configuration may have.
+// Smallest values that the configuration accepts.
 const (
 	minSegment   = 64 << 10
 	minRetention = 24 * time.Hour
 )
 
-// SegmentBounds returns when a segment is full and how long it is kept, as [Load] has checked them; 0: without bound.
+// SegmentBounds returns the size and the age at which a segment is full, and how long it is stored. [Load] has checked
+// the values; 0 means no limit.
 func (a Audit) SegmentBounds() (size int64, age, retention time.Duration) {
 	size, _ = parseSize(a.Rotate.Size)
 	if a.Rotate.Age != "" {
@@ -47,14 +48,14 @@ func (a Audit) SegmentBounds() (size int64, age, retention time.Duration) {
 	return size, age, retention
 }
 
-// The sinks.
+// Values of the key audit.sink.
 const (
 	SinkFile     = "file"
 	SinkDatabase = "database"
 )
 
-// ReportLog returns the log, beside this one, that records which reports about persons were made. It is a separate log
-// because the process that serves holds the audit's log open.
+// ReportLog returns the settings of a second log, which records the making of reports about persons. It is separate
+// because pgconsent serve has the first log open.
 func (a Audit) ReportLog() Audit {
 	a.File = strings.TrimRight(a.File, "/") + "-reports"
 	a.Anchor = strings.TrimSuffix(a.Anchor, anchorSuffix) + "-reports" + anchorSuffix
@@ -65,7 +66,7 @@ func (a Audit) ReportLog() Audit {
 	return a
 }
 
-// IsReportLog tells whether the log is one that [Audit.ReportLog] returns.
+// IsReportLog reports whether the settings come from [Audit.ReportLog]. It is for an audit in a database only.
 func (a Audit) IsReportLog() bool { return strings.HasSuffix(a.Chain, reportsSuffix) }
 
 const (
@@ -73,7 +74,7 @@ const (
 	reportsSuffix = "-reports"
 )
 
-// chainPattern permits names of chains that can be used in commands and messages without quotes.
+// chainPattern matches names of chains that need no quotes in commands and messages.
 var chainPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 func (a *Audit) defaults(databases map[string]*Database) {
@@ -133,7 +134,7 @@ func (c *Config) checkAudit(d *decoder) {
 	}
 }
 
-// checkAuditDatabase checks the keys about records in a database.
+// checkAuditDatabase checks the keys that an audit in a database needs.
 func (c *Config) checkAuditDatabase(d *decoder) {
 	section := c.Audit
 	switch {
@@ -164,7 +165,7 @@ var (
 	daysPattern = regexp.MustCompile(`^([0-9]{1,5})d$`)
 )
 
-// parseSize reads a number of bytes, written as in 64MiB.
+// parseSize parses a number of bytes, such as 64MiB.
 func parseSize(text string) (int64, error) {
 	m := sizePattern.FindStringSubmatch(text)
 	if m == nil {
@@ -178,7 +179,7 @@ func parseSize(text string) (int64, error) {
 	return n << shift, nil
 }
 
-// parseDuration reads a duration, written as 24h or 400d.
+// parseDuration parses a duration, such as 24h or 400d.
 func parseDuration(text string) (time.Duration, error) {
 	if m := daysPattern.FindStringSubmatch(text); m != nil {
 		n, err := strconv.Atoi(m[1])

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// agentName permits names that can be used in DSNs, audit records and metrics without quotes.
+// agentName matches names of agents that need no quotes in DSNs, audit records and metrics.
 var agentName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
 func (c *Config) check(d *decoder) {
@@ -157,7 +157,7 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 	}
 }
 
-// AdminDatabase is the database name that operators ask for to reach the admin console.
+// AdminDatabase is the name of the database to which operators connect for the admin console.
 const AdminDatabase = "pgconsent"
 
 func (c *Config) checkAdmin(d *decoder) {
@@ -199,14 +199,14 @@ func isHostPort(address string) bool {
 	return err == nil && n >= 0 && n <= 65535
 }
 
-// isLoopback tells whether only this machine can reach a listener with an address. A name other than localhost could
-// mean any machine.
+// isLoopback reports whether only this machine can connect to a listener with this address. Of names, only localhost
+// counts.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && isLoopbackHost(host)
 }
 
-// IsLoopback tells whether only this machine can reach the listener. A listener that others can reach uses TLS.
+// IsLoopback reports whether only this machine can connect to the HTTP listener. Otherwise the listener uses TLS.
 func (h HTTP) IsLoopback() bool { return isLoopback(h.Listen) }
 
 func isLoopbackHost(host string) bool {

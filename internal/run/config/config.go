@@ -11,10 +11,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// DefaultFile is the file that is read if neither a flag nor $PGCONSENT_CONFIG names one.
+// DefaultFile is the path of the configuration if neither the flag --config nor $PGCONSENT_CONFIG names one.
 const DefaultFile = "pgconsent.yaml"
 
-// Config is a whole configuration, with defaults filled in and paths made absolute.
+// Config is a configuration with its defaults, with absolute paths.
 type Config struct {
 	Version     int                  `yaml:"version"`
 	Listen      AddressList          `yaml:"listen"`
@@ -25,40 +25,40 @@ type Config struct {
 	Databases   map[string]*Database `yaml:"databases"`
 	Agents      map[string]*Agent    `yaml:"agents"`
 	Credentials string               `yaml:"credentials"`
-	// the largest number of sessions of all agents at a time; 0: as many as the server has room for
+	// largest number of sessions of all agents together; 0: as many as PostgreSQL has room for
 	MaxSessions int    `yaml:"max_sessions"`
 	StaleAfter  string `yaml:"stale_after"` // how long the last known state of a database may be used; "": 60s
-	// the largest length of an agent's statement, such as "16 MiB"; "": 1 MiB
+	// largest length of an agent's statement, such as "16 MiB"; "": 1 MiB
 	MaxStatement string      `yaml:"max_statement"`
 	Enforcement  Enforcement `yaml:"enforcement"`
 	Audit        Audit       `yaml:"audit"`
 	Admin        Admin       `yaml:"admin"`
 
-	DeprecatedSpellings []string `yaml:"-"` // old spellings in the file, each with the new one, which the log names once
+	DeprecatedSpellings []string `yaml:"-"` // old spellings in the file, each with the new one, for the log
 	Consent             *Consent `yaml:"consent"`
 	JWT                 *JWT     `yaml:"jwt"`
 	AIR                 AIR      `yaml:"air"`
 
-	Path string `yaml:"-"` // the path of the configuration file
+	Path string `yaml:"-"` // path of the configuration file
 }
 
-// StaleDuration returns how long agents are served by the last known state of a database that does not answer; 0: the
-// default of package enforce.
+// StaleDuration returns how long agents are served by the last known state of a database that does not answer; 0 stands
+// for the default of package enforce.
 func (c *Config) StaleDuration() time.Duration { return mustParseDuration(c.StaleAfter) }
 
-// StatementBytes returns the largest length of an agent's statement, in bytes.
+// StatementBytes returns the largest accepted length of an agent's statement, in bytes.
 func (c *Config) StatementBytes() int {
 	n, _ := parseStatementBytes(c.MaxStatement)
 	return n
 }
 
-// The largest length of a statement that is allowed by default, and the largest that may be configured, in bytes.
+// Largest length of a statement: the default, and the largest value that may be configured, in bytes.
 const (
 	defaultStatement = 1 << 20
 	largestStatement = 64 << 20
 )
 
-// parseStatementBytes reads max_statement: from 1 to 64 MiB.
+// parseStatementBytes parses the key max_statement: 1 MiB to 64 MiB.
 func parseStatementBytes(text string) (n int, ok bool) {
 	if text == "" {
 		return defaultStatement, true
@@ -71,7 +71,7 @@ func parseStatementBytes(text string) (n int, ok bool) {
 
 var sizeInMebibytes = regexp.MustCompile(`^([1-9][0-9]?) ?MiB$`)
 
-// parseMebibytes reads a size of 1 to 99 MiB, in bytes.
+// parseMebibytes parses a size of 1 MiB to 99 MiB, and returns it in bytes.
 func parseMebibytes(text string) (n int, ok bool) {
 	m := sizeInMebibytes.FindStringSubmatch(text)
 	if m == nil {
@@ -81,40 +81,41 @@ func parseMebibytes(text string) (n int, ok bool) {
 	return mib << 20, true
 }
 
-// TLS is the certificate of the listener.
+// TLS has the certificate of the listeners.
 type TLS struct {
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
-	// the authorities whose certificates clients may show, and must for agents with auth: cert; "": none is asked for
+	// file with the authorities of client certificates, which agents with auth: cert must have; "": no client is asked for
+	// one
 	ClientCA string `yaml:"client_ca"`
 }
 
-// Admin says who may use the admin console; nobody may by default.
+// Admin says who may use the admin console. By default, nobody may.
 type Admin struct {
-	Users       []string `yaml:"users"`       // the operators, whose names are logins of the console
-	Credentials string   `yaml:"credentials"` // the file with the verifiers of their passwords
+	Users       []string `yaml:"users"`       // operators, by the user names with which they log in
+	Credentials string   `yaml:"credentials"` // file with the SCRAM verifiers of the operators' passwords
 }
 
-// HTTP is the listener of the API, /metrics, /healthz and /readyz.
+// HTTP has the listener of the HTTP API, MCP, the console, /metrics, /healthz and /readyz.
 type HTTP struct {
-	Listen string `yaml:"listen"` // the address of the listener; "off": there is none
-	Tokens string `yaml:"tokens"` // the file with the tokens that callers show; "": none are known
+	Listen string `yaml:"listen"` // address of the listener; "off": there is none
+	Tokens string `yaml:"tokens"` // file of the tokens that callers may use; "": there are none
 }
 
-// Upstream is the PostgreSQL server.
+// Upstream has the address of the PostgreSQL server, and the settings for connections to it.
 type Upstream struct {
-	Host string `yaml:"host"` // the server's name or address, or the folder of its unix socket
+	Host string `yaml:"host"` // name or address of the server, or the folder of its unix socket
 	Port int    `yaml:"port"`
-	TLS  string `yaml:"tls"` // how connections to the server use TLS: disable, require or verify-full
+	TLS  string `yaml:"tls"` // whether connections to the server use TLS: disable, require or verify-full
 	CA   string `yaml:"ca"`
-	// how much memory the server's process of an agent's session keeps, as "4 MiB"; "0": as little as it would; "": 4
-	// MiB
+	// how much freed memory the backend of an agent's session does not return to the system, such as "4 MiB"; "0": as
+	// little as its C library does by itself; "": 4 MiB
 	KeepHeap string `yaml:"keep_heap"`
-	// how many statements of a session are kept prepared; "": as package proxy does by default
+	// how many statements of each agent's session the proxy keeps prepared on the server; "": the default of package proxy
 	StatementCache string `yaml:"statement_cache"`
 }
 
-// CachedStatements is how many statements of a session are kept prepared.
+// CachedStatements returns how many statements of each agent's session the proxy keeps prepared on the server.
 func (u *Upstream) CachedStatements(defaultCount int) int {
 	if n, err := strconv.Atoi(u.StatementCache); err == nil {
 		return n
@@ -122,19 +123,20 @@ func (u *Upstream) CachedStatements(defaultCount int) int {
 	return defaultCount
 }
 
-// HeapBytes is how much memory the server's process of an agent's session keeps.
+// HeapBytes returns how much freed memory, in bytes, the backend of an agent's session does not return to the system.
 func (u *Upstream) HeapBytes() int {
 	n, _ := parseHeapBytes(u.KeepHeap)
 	return n
 }
 
-// The memory that is kept by default, and the most that may be, in bytes: glibc keeps no more.
+// Freed memory that a backend does not return: the default, and the largest value that may be configured, in bytes.
+// glibc does not accept more.
 const (
 	defaultHeap = 4 << 20
 	maxHeap     = 32 << 20
 )
 
-// parseHeapBytes reads upstream.keep_heap: 0, or from 1 to 32 MiB.
+// parseHeapBytes parses the key upstream.keep_heap: 0, or 1 MiB to 32 MiB.
 func parseHeapBytes(text string) (n int, ok bool) {
 	switch text {
 	case "":
@@ -146,18 +148,18 @@ func parseHeapBytes(text string) (n int, ok bool) {
 	return n, ok && n <= maxHeap
 }
 
-// Database is one protected database.
+// Database is a database that pgconsent protects.
 type Database struct {
-	Name       string   `yaml:"name"` // the database's name on the server
+	Name       string   `yaml:"name"` // name of the database on the server
 	Policy     string   `yaml:"policy"`
 	Owners     []string `yaml:"owners"`
 	SearchPath []string `yaml:"search_path"`
 	Roles      Roles    `yaml:"roles"`
 	Secrets    Secrets  `yaml:"secrets"`
-	Pool       Pool     `yaml:"pool"` // for agents that do not say otherwise
+	Pool       Pool     `yaml:"pool"` // pool of agents whose own settings leave it out
 }
 
-// Roles are the database roles that pgconsent uses.
+// Roles has the names of the database roles that pgconsent uses.
 type Roles struct {
 	Agent   string `yaml:"agent"`
 	Control string `yaml:"control"`
@@ -166,14 +168,15 @@ type Roles struct {
 	Migrate string `yaml:"migrate"`
 }
 
-// Secrets say where the passwords of the roles are: a file, or the name of an environment variable PGCONSENT_….
+// Secrets say where the passwords of the roles are: in a file, or in an environment variable whose name begins with
+// PGCONSENT_.
 type Secrets struct {
 	Agent   string `yaml:"agent"`
 	Control string `yaml:"control"`
 	Migrate string `yaml:"migrate"`
 }
 
-// Agent is the login of an agent.
+// Agent has the settings of an agent.
 type Agent struct {
 	Database   string     `yaml:"database"`
 	Auth       string     `yaml:"auth"`
@@ -184,30 +187,31 @@ type Agent struct {
 	ActsFor    *ActsFor   `yaml:"acts_for"`
 }
 
-// How an agent logs in.
+// Values of the key auth of an agent.
 const (
 	AuthPassword    = "scram"
 	AuthToken       = "jwt"
 	AuthCertificate = "cert"
 )
 
-// Limits are the limits of one agent; zero: none.
+// Limits has the limits of one agent; zero means no limit.
 type Limits struct {
-	Sessions int `yaml:"sessions"` // the largest number of sessions at a time
+	Sessions int `yaml:"sessions"` // largest number of sessions at a time
 }
 
-// Enforcement says how row security and rewriting are used together.
+// Enforcement says whether the proxy uses row security and its own predicates together, or chooses one of them.
 type Enforcement string
 
-// The ways of enforcement. All give the same rows.
+// Values of the key enforcement. Agents see the same rows with each of them.
 const (
-	EnforceBoth Enforcement = "both" // row-level security and predicates in the text apply together
-	// each statement pays for one predicate: the proxy chooses between row security and signed views
+	EnforceBoth Enforcement = "both" // row security applies, and the rewriter adds predicates, too
+	// one predicate per statement: the proxy chooses between row security and signed views
 	EnforceAuto  Enforcement = "auto"
-	oldAutoValue Enforcement = "doors" // the old name of the value auto
+	oldAutoValue Enforcement = "doors" // old name of the value auto
 )
 
-// FindFile returns the path of the configuration: from the flag, else from $PGCONSENT_CONFIG, else ./pgconsent.yaml.
+// FindFile returns the path of the configuration: the value of the flag, or else $PGCONSENT_CONFIG, or else
+// [DefaultFile].
 func FindFile(flag string) string {
 	if flag != "" {
 		return flag
@@ -218,7 +222,7 @@ func FindFile(flag string) string {
 	return DefaultFile
 }
 
-// Load reads and checks the configuration in path. The environment is read here, and by [ReadSecret].
+// Load reads and checks the configuration at path. Only Load and [ReadSecret] read environment variables.
 func Load(path string) (*Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -233,7 +237,7 @@ func Load(path string) (*Config, error) {
 	return parseConfig(abs, path, text, os.Getenv)
 }
 
-// parseConfig is [Load] for a text that was read already; displayPath is the path as the user knows it.
+// parseConfig does the work of [Load] for the text of the file. displayPath is the path in error messages.
 func parseConfig(absolutePath, displayPath string, text []byte, getenv func(string) string) (*Config, error) {
 	cfg := &Config{Path: absolutePath}
 	d := newDecoder(displayPath)
@@ -256,7 +260,7 @@ func parseConfig(absolutePath, displayPath string, text []byte, getenv func(stri
 	return cfg, nil
 }
 
-// setDefault sets a field that has no value.
+// setDefault sets a field to value if the field has the zero value.
 func setDefault[T comparable](field *T, value T) {
 	var zeroValue T
 	if *field == zeroValue {
@@ -319,7 +323,7 @@ func (db *Database) defaults(name string) {
 	}
 }
 
-// makePathsAbsolute makes paths absolute that are relative to the file's folder.
+// makePathsAbsolute makes relative paths absolute: they are relative to dir, the folder of the configuration file.
 func (c *Config) makePathsAbsolute(dir string) {
 	fix := func(paths ...*string) {
 		for _, p := range paths {

@@ -102,7 +102,7 @@ func TestConsentIsChecked(t *testing.T) {
 			t.Errorf("%s: %v, want %s", q.section, err, q.want)
 		}
 	}
-	// A short retention time is accepted, with a warning if it is too short.
+	// A short duration of consent is accepted. The default of warning_days is then reduced to it.
 	for days, warning := range map[string]int{"1": 1, "2": 2, "3": 3, "30": 3} {
 		cfg, err := load(minimalConfig+"consent: { decay: true }\n", map[string]string{"DEFAULT_CONSENT_DURATION_DAYS": days})
 		if err != nil || cfg.Consent.WarningDays != warning {
@@ -136,7 +136,7 @@ func TestAIRIsChecked(t *testing.T) {
 	}
 }
 
-// A list attribute becomes an array literal. A value that does not fit is an error.
+// A list becomes an array literal. A value that is not allowed in an attribute is an error.
 func TestListAttributes(t *testing.T) {
 	const agent = "agents:\n  a:\n    database: app\n    attributes: "
 	got, err := load(minimalConfig+agent+`{ user: "{x}", none: [], contexts: [work, "a,b", 'say "hi"', 'back\slash', "{}", "|#=%", 7, 'NULL', ""] }`, nil)
@@ -203,7 +203,7 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	}
 }
 
-// Several addresses are a list in the file, and separated by commas in the environment.
+// In the file, several addresses are a list; in the environment variable, they are separated by commas.
 func TestListen(t *testing.T) {
 	for _, c := range []struct {
 		text, env string
@@ -359,8 +359,7 @@ func TestLoadSaysWhereToGetAConfiguration(t *testing.T) {
 	}
 }
 
-// giveToOtherUser makes another user the owner of a file if root runs the tests. For files of root, reading by the
-// group is allowed.
+// giveToOtherUser changes the owner of a file if root runs the tests, because the group may read files that root owns.
 func giveToOtherUser(t *testing.T, path string) string {
 	if os.Geteuid() == 0 {
 		if err := os.Chown(path, 65534, 65534); err != nil {
@@ -406,7 +405,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// docs/reference/configuration.md documents each key and variable, and no others.
+// docs/reference/configuration.md documents each key and each variable, and no others.
 func TestReferenceIsComplete(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reference/configuration.md")
 	if err != nil {
@@ -446,7 +445,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	}
 }
 
-// The example of the reference is a configuration.
+// The example in docs/reference/configuration.md is a valid configuration.
 func TestReferenceExampleLoads(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reference/configuration.md")
 	if err != nil {
@@ -463,7 +462,7 @@ func TestReferenceExampleLoads(t *testing.T) {
 	}
 }
 
-// Old spellings are read, and said.
+// Old spellings are accepted, and reported in DeprecatedSpellings.
 func TestOldSpellings(t *testing.T) {
 	for text, outdated := range map[string]int{"": 0, "enforcement: auto\n": 0, "enforcement: both\n": 0, "enforcement: doors\n": 1} {
 		c, err := load(minimalConfig+text, nil)
@@ -506,7 +505,7 @@ func TestHeapBytes(t *testing.T) {
 	}
 }
 
-// Who may use the admin console is a name that is no agent's, and its credentials are no agents' file.
+// An operator's name must not be that of an agent, and operators' credentials must be in another file than the agents'.
 func TestAdminIsChecked(t *testing.T) {
 	const agent = "agents: { chat: { database: app } }\n"
 	for section, want := range map[string]string{
@@ -517,7 +516,7 @@ func TestAdminIsChecked(t *testing.T) {
 		"admin: { users: ops }":                                 "admin.users must be a list",
 		"admin: { user: [ops] }":                                `unknown key "user" in admin`,
 		"admin: { users: [ops] }":                               "",
-		"admin: { users: [app_owner], credentials: ops.scram }": "", // a person may be both
+		"admin: { users: [app_owner], credentials: ops.scram }": "", // an owner may be an operator, too
 	} {
 		_, err := load(minimalConfig+agent+section+"\n", nil)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// ConnString returns the connection string with which pgconsent itself logs in to a database as a role. secret says
-// where the role's password is, as in [Secrets].
+// ConnString returns the connection string with which pgconsent connects to a database as a role. secret says where the
+// password of the role is, as in [Secrets].
 func (c *Config) ConnString(db *Database, role, secret string) (string, error) {
 	password, err := ReadSecret(secret)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Config) ConnString(db *Database, role, secret string) (string, error) {
 	return strings.Join(parts, " "), nil
 }
 
-// NetworkAddress returns the network and address of the server, as arguments for net.Dial.
+// NetworkAddress returns the network and address of the PostgreSQL server, as arguments for net.Dial.
 func (u Upstream) NetworkAddress() (network, address string) {
 	if u.isUnixSocket() {
 		return "unix", filepath.Join(u.Host, fmt.Sprintf(".s.PGSQL.%d", u.Port))
@@ -49,7 +49,7 @@ func joinHostPort(host string, port int) string {
 	return host + ":" + strconv.Itoa(port)
 }
 
-// ClientTLS returns the TLS configuration for connections to the server; nil: without TLS.
+// ClientTLS returns the TLS configuration for connections to the PostgreSQL server, and nil if they do not use TLS.
 func (u Upstream) ClientTLS() (*tls.Config, error) {
 	switch u.TLS {
 	case "disable":

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Consent configures the consent registry. Without it no consents are recorded.
+// Consent has the section consent. Without this section there is no consent registry.
 type Consent struct {
-	Key        string `yaml:"key"`    // the file with the registry's key, which migrate makes
-	Anchor     string `yaml:"anchor"` // the file that remembers the last record
+	Key        string `yaml:"key"`    // file with the registry's key, which pgconsent migrate creates
+	Anchor     string `yaml:"anchor"` // file with the number and hash of the registry's last record
 	Controller string `yaml:"controller"`
 
 	DurationDays    int    `yaml:"default_duration_days"`
@@ -23,19 +23,19 @@ type Consent struct {
 	Webhook    *Webhook `yaml:"webhook"`
 }
 
-// Webhook is the address to which warnings and decisions are sent.
+// Webhook is the HTTP address to which pgconsent sends warnings and decisions about consents.
 type Webhook struct {
 	URL    string `yaml:"url"`
-	Secret string `yaml:"secret"` // the key that signs the messages: a file, or the name of a variable PGCONSENT_…
+	Secret string `yaml:"secret"` // key that signs the messages: a file, or a variable PGCONSENT_…
 }
 
-// ReviewDuration returns how long the agent's side may take to decide about a partnership.
+// ReviewDuration returns the time within which the agent's side has to decide about a requested partnership.
 func (c *Consent) ReviewDuration() time.Duration { return mustParseDuration(c.ReviewTimeout) }
 
-// SweepInterval returns the time between two sweeps.
+// SweepInterval returns the time between two sweeps, which remove expired data.
 func (c *Consent) SweepInterval() time.Duration { return mustParseDuration(c.SweepEvery) }
 
-// mustParseDuration parses the text of a duration that was checked before.
+// mustParseDuration parses a duration that was checked before. It returns 0 for "".
 func mustParseDuration(text string) time.Duration {
 	d, _ := time.ParseDuration(text)
 	return d

@@ -15,14 +15,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Credential is a line of the credentials file.
+// Credential is a line of the credentials file: the login of one agent or operator.
 type Credential struct {
 	Name     string
-	Verifier string // the SCRAM verifier, or, of a disabled agent without a password, [AuthToken] or [AuthCertificate]
+	Verifier string // SCRAM verifier; without a password: [AuthToken] or [AuthCertificate]
 	Disabled bool   // written as ! before the verifier
 }
 
-// ReadCredentials reads the credentials file. A file that does not exist has no agents.
+// ReadCredentials reads the credentials file. It returns no credentials if the file does not exist.
 func ReadCredentials(path string) ([]Credential, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -67,7 +67,7 @@ func ReadCredentials(path string) ([]Credential, error) {
 	return out, lines.Err()
 }
 
-// SetCredential replaces or adds the line of c.Name, atomically and under a lock: readers see the old file or the new.
+// SetCredential adds a line to the credentials file, or replaces the line with the same name.
 func SetCredential(path string, c Credential) error {
 	return updateCredentials(path, func(credentials []Credential) ([]Credential, error) {
 		for i := range credentials {
@@ -80,19 +80,20 @@ func SetCredential(path string, c Credential) error {
 	})
 }
 
-// EnableWithoutPassword undoes DisableWithoutPassword: the agent can log in again by tokens or a certificate.
+// EnableWithoutPassword undoes [DisableWithoutPassword]: it removes the agent's line.
 func EnableWithoutPassword(path, name string) error {
 	return updateCredentials(path, func(credentials []Credential) ([]Credential, error) {
 		return slices.DeleteFunc(credentials, func(c Credential) bool { return c.Name == name }), nil
 	})
 }
 
-// DisableWithoutPassword makes the proxy refuse the tokens or certificates of an agent; auth is how it logs in.
+// DisableWithoutPassword disables an agent that logs in by tokens or a certificate: it adds a line for the agent. auth
+// is [AuthToken] or [AuthCertificate].
 func DisableWithoutPassword(path, name, auth string) error {
 	return SetCredential(path, Credential{Name: name, Verifier: auth, Disabled: true})
 }
 
-// DisableCredential disables an agent's login and keeps its line.
+// DisableCredential disables the login of an agent or operator. The line stays in the file.
 func DisableCredential(path, name string) error {
 	return updateCredentials(path, func(credentials []Credential) ([]Credential, error) {
 		for i := range credentials {
@@ -124,8 +125,8 @@ func updateCredentials(path string, change func([]Credential) ([]Credential, err
 	})
 }
 
-// UpdateSecret replaces a file by the content that change returns, atomically and under a lock. Readers see the old
-// file or the new, and changes come one after the other.
+// UpdateSecret replaces the content of a file with what change returns. It holds a lock, so that concurrent updates do
+// not lose a change, and readers see either the old or the new content.
 func UpdateSecret(path string, change func() ([]byte, error)) error {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -142,9 +143,9 @@ func UpdateSecret(path string, change func() ([]byte, error)) error {
 	return WriteSecret(path, content)
 }
 
-// WriteSecret writes a file with mode 0600 in one step: it has the old content or the new, never a part.
+// WriteSecret writes a file with mode 0600. Readers see either the old or the new content, never a part.
 func WriteSecret(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // CreateTemp makes the file with mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // CreateTemp sets mode 0600
 	if err != nil {
 		return err
 	}

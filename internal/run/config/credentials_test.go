@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// With the same salt PostgreSQL makes the same SCRAM verifier, also of passwords that SASLprep changes or refuses. It
-// accepts this package's verifiers.
+// PostgreSQL computes the same SCRAM verifier for the same password and salt, also for passwords that SASLprep changes
+// or refuses. PostgreSQL accepts this package's verifiers.
 func TestVerifierIsPostgreSQLs(t *testing.T) {
 	ctx := context.Background()
 	db := pgtest.Database(t)
@@ -104,7 +104,7 @@ func add(t *testing.T, path, name, password string) string {
 	return v
 }
 
-// login runs a complete SCRAM exchange with the credential that Lookup returns.
+// login runs a SCRAM exchange with the verifier that c has for the name, and returns whether it succeeds.
 func login(t *testing.T, c *Credentials, name, password string) bool {
 	t.Helper()
 	credentials, ok := c.Verifier(name)
@@ -240,7 +240,7 @@ func TestWatchFollowsTheFile(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	for _, password := range []string{"one", "two"} {
 		add(t, path, "a", password)
-		// A change may be reported more than once, so a report may be about the change before.
+		// A change may be reported more than once, so that a report may be about the previous change.
 		for timeout := time.After(tier.Patience); !login(t, c, "a", password); {
 			select {
 			case <-changed:
@@ -251,7 +251,7 @@ func TestWatchFollowsTheFile(t *testing.T) {
 	}
 }
 
-// pgx parses the connection string that ConnString returns, with any password.
+// pgx parses the connection string that ConnString returns, for any password.
 func TestConnString(t *testing.T) {
 	for _, password := range []string{"simple", `it's \ "quoted" = x`, " spaces ", "ünï"} {
 		t.Setenv("PGCONSENT_TEST_PW", password)

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Problem is a mistake in a configuration.
+// Problem is a mistake in a configuration, with its place in the file.
 type Problem struct {
 	File         string
 	Line, Column int
@@ -29,7 +29,7 @@ func (p Problem) String() string {
 	return s
 }
 
-// Problems is the error of [Load]: all mistakes in a configuration, in the order of the file.
+// Problems is the error of [Load]. It has all mistakes of a configuration, in the order of the file.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -40,12 +40,12 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// decoder reads a YAML tree into structs. An unknown key or a wrong type is a problem. Scalars are read as they are
-// written, so that a name like 1e5 stays a text.
+// decoder decodes a YAML tree into structs. It reports unknown keys and wrong types as problems. It takes the text of
+// scalars from the file, so that a name such as 1e5 is not read as a number.
 type decoder struct {
 	file   string
-	places map[string]yamlfile.Place // the place of each key, and of each item of a list, by its path
-	// the text or number for each path, from the file or from the variable that overrides it
+	places map[string]yamlfile.Place // place of each key, and of each item of a list, by its path
+	// text of each scalar by its path, from the file or from the variable that overrides it
 	textByPath map[string]string
 	problems   Problems
 }
@@ -54,8 +54,8 @@ func newDecoder(file string) *decoder {
 	return &decoder{file: file, places: map[string]yamlfile.Place{}, textByPath: map[string]string{}}
 }
 
-// addProblem reports a mistake at the path of a key, or at the closest key above it that the file has, and quotes the
-// value.
+// addProblem reports a mistake. Its place is that of the key at path, or of the closest key above it that is in the
+// file. It adds the value of the key to the message, except for secrets.
 func (d *decoder) addProblem(path, hint, format string, args ...any) {
 	p := Problem{File: d.file, Message: fmt.Sprintf(format, args...), Hint: hint}
 	if environmentValue, ok := d.textByPath[path]; ok && !strings.Contains(p.Message, environmentValue) &&
@@ -165,7 +165,7 @@ func (d *decoder) decodeValue(path string, n *yamlfile.Node, v reflect.Value) {
 	}
 }
 
-// decodeItems reads a list.
+// decodeItems decodes a list into the slice v.
 func (d *decoder) decodeItems(path string, n *yamlfile.Node, v reflect.Value) {
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items)))
 	for i, item := range n.Items {
@@ -174,7 +174,7 @@ func (d *decoder) decodeItems(path string, n *yamlfile.Node, v reflect.Value) {
 	}
 }
 
-// eachEntry calls f for each entry of a mapping.
+// eachEntry calls f for each entry of a mapping, in the order of the file.
 func (d *decoder) eachEntry(path string, n *yamlfile.Node, f func(key string, at yamlfile.Place,
 	value *yamlfile.Node)) {
 	if n.Kind != yamlfile.MappingNode {
@@ -229,7 +229,7 @@ func keyName(path string) string {
 	return path
 }
 
-// shortQuote quotes a text or a number, or its beginning.
+// shortQuote returns a value in quotes, for a message. It truncates a long value.
 func shortQuote(writtenText string) string {
 	if writtenText == "" {
 		return ""

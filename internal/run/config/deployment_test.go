@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The configuration in the page about deployment is valid. The files that it makes "serve" write are where the systemd
-// unit allows writing.
+// The configuration in docs/howto/deployment.md is valid. With it, pgconsent serve writes files only where the page's
+// systemd unit allows writing.
 func TestConfigurationOfADeployment(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/howto/deployment.md")
 	if err != nil {

@@ -2,7 +2,7 @@ package config
 
 import "strconv"
 
-// Variables are the environment variables that override keys of the file, each with its key.
+// Variables lists the environment variables that override keys of the file, each with its key.
 var Variables = []struct{ Name, Key string }{
 	{"PGCONSENT_LISTEN", "listen"},
 	{"PGCONSENT_HTTP_LISTEN", "http.listen"},
@@ -22,7 +22,7 @@ var Variables = []struct{ Name, Key string }{
 	{"ENABLE_DECAY_PROTOCOL", "consent.decay"},
 }
 
-// applyEnvironment overrides keys of the file with environment variables.
+// applyEnvironment sets each key whose environment variable is set to the value of the variable.
 func (c *Config) applyEnvironment(d *decoder, getenv func(string) string) {
 	for _, v := range Variables {
 		value := getenv(v.Name)
@@ -57,11 +57,11 @@ func (c *Config) applyEnvironment(d *decoder, getenv func(string) string) {
 		case "audit.file":
 			c.Audit.File = value
 		case "audit.chain":
-			if c.Audit.Sink == SinkDatabase { // with another sink there is no chain
+			if c.Audit.Sink == SinkDatabase { // only an audit in a database has chains
 				c.Audit.Chain = value
 			}
 		default:
-			// The other variables belong to the section consent, if the file has it.
+			// The other variables override keys of the section consent, if the file has this section.
 			if c.Consent != nil {
 				c.Consent.setFromEnvironment(d, v.Name, v.Key, value)
 			}

@@ -7,34 +7,35 @@ import (
 	"time"
 )
 
-// JWT says which tokens of an identity provider are accepted, and what their claims mean.
+// JWT has the section jwt: which tokens of an identity provider are accepted, and what their claims mean.
 type JWT struct {
 	Issuer     string    `yaml:"issuer"`
 	Audience   string    `yaml:"audience"`
-	JWKS       string    `yaml:"jwks"` // the keys of the provider: a file, or a URL
+	JWKS       string    `yaml:"jwks"` // keys of the provider: a file, or a URL
 	Algorithms []string  `yaml:"algorithms"`
 	Skew       string    `yaml:"skew"`
 	Roles      []string  `yaml:"roles"`
 	Claims     JWTClaims `yaml:"claims"`
 }
 
-// JWTClaims are the names of claims.
+// JWTClaims has the names of the claims that pgconsent reads.
 type JWTClaims struct {
 	Role     string `yaml:"role"`
 	Subject  string `yaml:"subject"`
 	Agent    string `yaml:"agent"`
 	Database string `yaml:"database"`
-	// the claims that give the attributes of agents with auth: jwt, by the names of the attributes in the policy
+	// for agents with auth: jwt, the claim that gives each attribute, by the attribute's name in the policy
 	Attributes map[string]string `yaml:"attributes"`
 }
 
-// JWTAlgorithms are the algorithms that may be accepted. All have a public key, which verifies and cannot sign.
+// JWTAlgorithms are the algorithms that may be configured. They are all asymmetric: the public key verifies and cannot
+// sign.
 var JWTAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 // ClockTolerance returns how far the clocks of the provider and of this machine may differ.
 func (j *JWT) ClockTolerance() time.Duration { return mustParseDuration(j.Skew) }
 
-// IsRemote tells whether the keys are fetched over the network.
+// IsRemote reports whether the keys are fetched over the network.
 func (j *JWT) IsRemote() bool { return strings.Contains(j.JWKS, "://") }
 
 func (j *JWT) defaults() {

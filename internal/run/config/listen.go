@@ -10,13 +10,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// AddressList are where clients connect: each is host:port, or the path of a unix socket. A file writes one as a text,
-// and several as a list.
+// AddressList lists the addresses at which clients connect: each is host:port, or the path of a unix socket. The file
+// may have one address as a text, or a list.
 type AddressList []string
 
 var addressesType = reflect.TypeFor[AddressList]()
 
-// First returns the address that is told to people. After [Load] there is one.
+// First returns the first address, for messages to people. A configuration from [Load] has at least one.
 func (a AddressList) First() string {
 	if len(a) == 0 {
 		return ""
@@ -24,23 +24,23 @@ func (a AddressList) First() string {
 	return a[0]
 }
 
-// ProxyProtocol says which load balancers tell the addresses of clients by the PROXY protocol; by default none do.
+// ProxyProtocol says which load balancers send the addresses of clients in the PROXY protocol. By default, none do.
 type ProxyProtocol struct {
-	From []string `yaml:"from"` // the networks of these balancers
+	From []string `yaml:"from"` // networks of the load balancers
 }
 
 // Networks returns the networks of the load balancers.
 func (p ProxyProtocol) Networks() (out []netip.Prefix) {
 	for _, network := range p.From {
-		out = append(out, netip.MustParsePrefix(network)) // It was checked.
+		out = append(out, netip.MustParsePrefix(network)) // Load has checked the text.
 	}
 	return out
 }
 
-// IsSocketPath tells whether an address is the path of a unix socket.
+// IsSocketPath reports whether an address is the path of a unix socket.
 func IsSocketPath(address string) bool { return strings.HasPrefix(address, "/") }
 
-// parseAddresses returns the addresses of a text, as an environment variable has them: divided by commas.
+// parseAddresses parses addresses that are separated by commas, as in an environment variable.
 func parseAddresses(text string) (out AddressList) {
 	for address := range strings.SplitSeq(text, ",") {
 		out = append(out, strings.TrimSpace(address))
@@ -48,7 +48,7 @@ func parseAddresses(text string) (out AddressList) {
 	return out
 }
 
-// decodeAddresses reads one address or a list of them.
+// decodeAddresses decodes one address, or a list of addresses.
 func (d *decoder) decodeAddresses(path string, n *yamlfile.Node, v reflect.Value) {
 	switch n.Kind {
 	case yamlfile.ScalarNode:
@@ -100,8 +100,8 @@ func (c *Config) checkListeners(d *decoder) {
 	}
 }
 
-// choosesPort tells whether the system chooses the port of an address, so that the same address can be there twice.
+// choosesPort reports whether the operating system chooses the port of an address. Such an address may occur twice.
 func choosesPort(address string) bool { return strings.HasSuffix(address, ":0") }
 
-// itemPath returns the path of an item of a list.
+// itemPath returns the path of the item with index i in the list at path.
 func itemPath(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }

@@ -13,28 +13,28 @@ import (
 	"github.com/xdg-go/scram"
 )
 
-// Credentials are the logins of agents as the file has them at the moment.
+// Credentials has the logins of agents or operators, as they are in the credentials file now.
 type Credentials struct {
 	path          string
 	currentLogins atomic.Pointer[loginTable]
-	lastState     atomic.Pointer[string] // the state of the file at the last Reload
+	lastState     atomic.Pointer[string] // fileState at the last Reload
 }
 
-// loginTable are the parsed lines of the file.
+// loginTable has the parsed lines of the credentials file.
 type loginTable struct {
 	verifiers      map[string]scram.StoredCredentials
 	disabledAgents map[string]bool
 }
 
-// OpenCredentials reads the file; [Credentials.Watch] follows its changes.
+// OpenCredentials reads the credentials file. To follow its changes, call [Credentials.Watch].
 func OpenCredentials(path string) (*Credentials, error) {
 	c := &Credentials{path: path}
 	return c, c.Reload()
 }
 
-// Reload reads the file again. After an error the logins that were read before stay active.
+// Reload reads the file again. If this fails, the logins that were read before stay valid.
 func (c *Credentials) Reload() error {
-	state := c.fileState() // the state is taken before the file is read, so that a change meanwhile is read again
+	state := c.fileState() // taken before the file is read, so that a later change of the file is noticed
 	c.lastState.Store(&state)
 	credentials, err := ReadCredentials(c.path)
 	if err != nil {
@@ -56,8 +56,8 @@ func (c *Credentials) Reload() error {
 	return nil
 }
 
-// Verifier returns the credentials that verify the password of an agent. An agent without a line, or a disabled one,
-// has none.
+// Verifier returns the SCRAM verifier of a password by the name of the agent or operator. It returns false if the file
+// does not have the name, or disables it.
 func (c *Credentials) Verifier(name string) (scram.StoredCredentials, bool) {
 	m := c.currentLogins.Load()
 	if m == nil {
@@ -67,14 +67,14 @@ func (c *Credentials) Verifier(name string) (scram.StoredCredentials, bool) {
 	return v, ok
 }
 
-// IsDisabled tells whether the file disables an agent's login.
+// IsDisabled reports whether the file disables the login of an agent or operator.
 func (c *Credentials) IsDisabled(name string) bool {
 	m := c.currentLogins.Load()
 	return m != nil && m.disabledAgents[name]
 }
 
-// fileState returns the content and the mode of the file. Two changes within a tick of the clock may leave time and
-// size the same, and another mode may make the file unusable.
+// fileState returns the mode and the content of the file. Time and size would not do: two quick changes may leave both
+// the same.
 func (c *Credentials) fileState() string {
 	info, err := os.Stat(c.path)
 	if err != nil {
@@ -84,9 +84,9 @@ func (c *Credentials) fileState() string {
 	return fmt.Sprintf("%v %v %s", info.Mode(), err, content)
 }
 
-// Watch rereads the file when it changes, until ctx ends, and calls changed after each time it could be read. It
-// watches the folder, since the file is replaced and not written. Where watching fails, it checks the file every two
-// seconds.
+// Watch reads the file again whenever it changes, and calls changed after each successful read, until ctx is canceled.
+// It watches the folder, since updates replace the file. Also, it compares the file every two seconds, in case that
+// watching does not work.
 func (c *Credentials) Watch(ctx context.Context, log *slog.Logger, changed func()) {
 	var events chan fsnotify.Event
 	var errs chan error

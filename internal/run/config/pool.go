@@ -2,21 +2,21 @@ package config
 
 import "time"
 
-// PoolMode says whether sessions share connections to the server.
+// PoolMode says whether the sessions of an agent share connections to PostgreSQL.
 type PoolMode string
 
-// The modes of pools.
+// Values of the key pool.mode.
 const (
-	PoolSession     PoolMode = "session"     // each session has a connection of its own
-	PoolTransaction PoolMode = "transaction" // a session has a connection while a transaction is open
+	PoolSession     PoolMode = "session"     // each session has its own connection
+	PoolTransaction PoolMode = "transaction" // a session has a connection only while a transaction is open
 )
 
-// Pool says how the sessions of an agent get connections to the server. A field that an agent leaves out has the value
-// of its database.
+// Pool says how an agent's sessions get connections to PostgreSQL. An agent's field that is left out has the value of
+// the agent's database.
 type Pool struct {
 	Mode PoolMode `yaml:"mode"`
-	Size int      `yaml:"size"` // how many connections the sessions of one agent share; 0: as by default
-	Wait string   `yaml:"wait"` // how long a session waits for one of them, such as "5s"; "": as by default
+	Size int      `yaml:"size"` // how many connections the sessions of one agent share; 0: the default
+	Wait string   `yaml:"wait"` // how long a session waits for a connection, such as "5s"; "": the default
 }
 
 const (
@@ -29,7 +29,7 @@ const (
 // WaitTime returns how long a session waits for a connection.
 func (p Pool) WaitTime() time.Duration { return mustParseDuration(p.Wait) }
 
-// PoolOf returns the pool of an agent, with nothing left out.
+// PoolOf returns the pool settings of an agent, with defaults for what is left out.
 func (c *Config) PoolOf(agent string) Pool {
 	p := Pool{Mode: PoolSession, Size: defaultPoolSize, Wait: defaultPoolWait.String()}
 	a := c.Agents[agent]
@@ -43,7 +43,7 @@ func (c *Config) PoolOf(agent string) Pool {
 	return p
 }
 
-// fillFrom sets each value that is missing to the other pool's.
+// fillFrom copies each value that the other pool has.
 func (p *Pool) fillFrom(other Pool) {
 	if other.Mode != "" {
 		p.Mode = other.Mode

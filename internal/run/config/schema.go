@@ -6,14 +6,14 @@ import (
 	"reflect"
 )
 
-// keyDocumentation is what the schema says about a key besides its type.
+// keyDocumentation is what the JSON Schema says about a key besides its type.
 type keyDocumentation struct {
 	doc          string
-	requiredKeys []string // the keys that it must have
-	values       []string // the values that the key may have; nil: any
+	requiredKeys []string // keys that the mapping must have
+	values       []string // values that the key may have; nil: any
 }
 
-// keyDocs describe the keys, by their paths, with NAME in place of a name that the user chooses.
+// keyDocs describes the keys by their paths. NAME stands for a name that the user chooses.
 var keyDocs = map[string]keyDocumentation{
 	"":        {"A configuration of pgconsent.", []string{"version", "databases"}, nil},
 	"version": {doc: "1"},
@@ -170,8 +170,7 @@ var keyDocs = map[string]keyDocumentation{
 	"consent.webhook.secret": {doc: "Signs what is posted: a file, or the name of a variable PGCONSENT_…"},
 }
 
-// Schema returns the JSON Schema of a configuration, draft 2020-12, for editors. It is made from the structs into which
-// a configuration is read.
+// Schema returns the JSON Schema (draft 2020-12) of a configuration, for editors. It is generated from [Config].
 func Schema() []byte {
 	root := schemaOf("", reflect.TypeFor[Config]())
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"

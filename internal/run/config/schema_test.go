@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The JSON schema has every key of the configuration's structs, no other, and is the one in docs/schema.
+// The JSON Schema has all keys of the configuration's structs and no others, and is the same as in docs/schema.
 func TestSchema(t *testing.T) {
 	var paths []string
 	var walk func(path string, structType reflect.Type)
@@ -51,7 +51,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// The schema accepts a configuration exactly if the decoder does, as far as a schema can check it.
+// The JSON Schema accepts a configuration exactly if [Load] does, as far as a schema can express it.
 func TestSchemaAgrees(t *testing.T) {
 	parsedSchema, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// isVariable tells whether the source of a secret is an environment variable, and not a file.
+// isVariable reports whether the source of a secret is an environment variable. If not, it is a file.
 func isVariable(source string) bool { return strings.HasPrefix(source, "PGCONSENT_") }
 
-// ReadSecret reads a password from the file or the environment variable that source names; for "" it returns "".
+// ReadSecret reads a secret from the file or the environment variable that source names. For "" it returns "".
 func ReadSecret(source string) (string, error) {
 	if source == "" {
 		return "", nil
@@ -40,7 +40,7 @@ func ReadSecret(source string) (string, error) {
 	return string(text), nil
 }
 
-// CheckPrivate returns an error if users other than its owner may read or write a file.
+// CheckPrivate returns an error if users other than the owner of a file may read or write it.
 func CheckPrivate(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

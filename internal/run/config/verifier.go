@@ -14,7 +14,8 @@ import (
 	"github.com/xdg-go/stringprep"
 )
 
-// Iterations and salt length are PostgreSQL's own, so that an agent's verifier looks like a role's.
+// The number of iterations and the length of the salt are PostgreSQL's own, so that verifiers of agents and of roles
+// are alike.
 const (
 	scramIterations = 4096
 	saltBytes       = 16
@@ -22,7 +23,8 @@ const (
 
 const scramScheme = "SCRAM-SHA-256$"
 
-// NewVerifier returns the verifier of a password as PostgreSQL stores it: SCRAM-SHA-256$4096:salt$StoredKey:ServerKey.
+// NewVerifier returns the SCRAM verifier of a password as PostgreSQL stores it:
+// SCRAM-SHA-256$4096:salt$StoredKey:ServerKey.
 func NewVerifier(password string) (string, error) {
 	if password == "" {
 		return "", errors.New("an empty password")
@@ -43,7 +45,7 @@ func formatVerifier(password string, salt []byte) (string, error) {
 	return fmt.Sprintf("%s%d:%s$%s:%s", scramScheme, scramIterations, b64(salt), b64(c.StoredKey), b64(c.ServerKey)), nil
 }
 
-// MatchesPassword tells whether a verifier belongs to the password.
+// MatchesPassword reports whether a verifier belongs to the password.
 func MatchesPassword(verifier, password string) bool {
 	want, err := ParseVerifier(verifier)
 	if err != nil {
@@ -54,7 +56,7 @@ func MatchesPassword(verifier, password string) bool {
 }
 
 func storedCredentials(password string, salt []byte, iterations int) (c scram.StoredCredentials, err error) {
-	// PostgreSQL does the same: it uses a password unchanged if SASLprep refuses it.
+	// Like PostgreSQL, this uses the password unchanged if SASLprep refuses it.
 	if preparedPassword, err := stringprep.SASLprep.Prepare(password); err == nil && preparedPassword != "" {
 		password = preparedPassword
 	}
@@ -65,7 +67,7 @@ func storedCredentials(password string, salt []byte, iterations int) (c scram.St
 	return client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: iterations})
 }
 
-// ParseVerifier parses the text of a verifier.
+// ParseVerifier parses a SCRAM verifier in the form that [NewVerifier] returns.
 func ParseVerifier(s string) (scram.StoredCredentials, error) {
 	var c scram.StoredCredentials
 	invalidError := errors.New("not a verifier of the form SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey")
@@ -96,8 +98,8 @@ func ParseVerifier(s string) (scram.StoredCredentials, error) {
 	return c, nil
 }
 
-// MockCredentials returns credentials that no password matches, always the same for the same key and user. With them,
-// the login of a user who does not exist goes like a login with a wrong password.
+// MockCredentials returns credentials that no password matches, always the same for the same key and user. With them, a
+// client cannot tell the login of an unknown user from a login with a wrong password.
 func MockCredentials(key []byte, user string) scram.StoredCredentials {
 	derive := func(use string) []byte {
 		h := hmac.New(sha256.New, key)

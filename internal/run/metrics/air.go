@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The first six metrics have the names that the consent service gave them.
+// The first six metrics have the same names as in the consent service that pgconsent replaces.
 var (
 	reminderInteractions = metricFamily{"consent_air_total_interactions", "counter",
 		nil, "Interactions tracked for reminders: those of API channels."}
@@ -21,13 +21,13 @@ var (
 		"Interactions that were not tracked because there was no room for another session."}
 )
 
-// ReminderCounts has the numbers of reminders since the start.
+// ReminderCounts has counts about reminders since the start of the process.
 type ReminderCounts struct {
 	Interactions, RemindersByTime, RemindersByMessages, RefusedInteractions uint64
 	ActiveSessions                                                          int
 }
 
-// reminderMetrics report the numbers that were published last, so that all numbers of a scrape are from one moment.
+// reminderMetrics report the counts that were published last, so that all values of a scrape are from the same moment.
 type reminderMetrics struct {
 	reminderCounts *atomic.Pointer[ReminderCounts]
 }
@@ -55,7 +55,7 @@ func (m *reminderMetrics) register(reg prometheus.Registerer) {
 	count(refusedInteractions, func(a *ReminderCounts) uint64 { return a.RefusedInteractions })
 }
 
-// PublishReminders publishes the numbers of reminders.
+// PublishReminders publishes the counts about reminders.
 func (m *Metrics) PublishReminders(a ReminderCounts) {
 	if m != nil {
 		m.reminders.reminderCounts.Store(&a)

@@ -17,7 +17,7 @@ var (
 		"Times the head of the audit could not be written to its anchor file."}
 )
 
-// auditMetrics tell the state of the audit log.
+// auditMetrics report the state of the audit log.
 type auditMetrics struct {
 	queueLength, lagSeconds  prometheus.Gauge
 	failures, anchorFailures prometheus.Counter
@@ -29,28 +29,28 @@ func (m *auditMetrics) register(reg prometheus.Registerer) {
 	reg.MustRegister(m.queueLength, m.lagSeconds, m.failures, m.anchorFailures)
 }
 
-// SetAuditQueue sets the number of records that wait to be written.
+// SetAuditQueue publishes the number of records that wait to be written.
 func (m *Metrics) SetAuditQueue(n int) {
 	if m != nil {
 		m.audit.queueLength.Set(float64(n))
 	}
 }
 
-// AuditSynced sets how old the oldest record was when its group became durable.
+// AuditSynced publishes how long the oldest record of a group waited until the group was durable.
 func (m *Metrics) AuditSynced(lag time.Duration) {
 	if m != nil {
 		m.audit.lagSeconds.Set(lag.Seconds())
 	}
 }
 
-// AuditFailed counts records that could not be written.
+// AuditFailed counts n records that could not be written.
 func (m *Metrics) AuditFailed(n int) {
 	if m != nil && n > 0 {
 		m.audit.failures.Add(float64(n))
 	}
 }
 
-// AuditAnchorFailed counts failures to write the newest record's number and hash into the anchor.
+// AuditAnchorFailed counts a failure to write the number and hash of the newest record to the anchor file.
 func (m *Metrics) AuditAnchorFailed() {
 	if m != nil {
 		m.audit.anchorFailures.Inc()

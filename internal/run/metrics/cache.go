@@ -17,7 +17,7 @@ var (
 		"Time to judge a statement that was not in the cache."}
 )
 
-// cacheMetrics count the verdicts of the rewrite cache.
+// cacheMetrics count how often the rewrite cache had the verdict on a statement.
 type cacheMetrics struct {
 	hits, misses   prometheus.Counter
 	bytes, entries prometheus.Gauge
@@ -30,14 +30,14 @@ func (m *cacheMetrics) register(reg prometheus.Registerer) {
 	reg.MustRegister(m.hits, m.misses, m.bytes, m.entries, m.decideSeconds)
 }
 
-// CacheHit counts a verdict found in the cache.
+// CacheHit counts a statement whose verdict was in the rewrite cache.
 func (m *Metrics) CacheHit() {
 	if m != nil {
 		m.cache.hits.Inc()
 	}
 }
 
-// CacheMiss counts a statement judged anew, and how long that took.
+// CacheMiss counts a statement whose verdict was not in the rewrite cache. took is how long the rewriter needed for it.
 func (m *Metrics) CacheMiss(took time.Duration) {
 	if m != nil {
 		m.cache.misses.Inc()
@@ -45,7 +45,7 @@ func (m *Metrics) CacheMiss(took time.Duration) {
 	}
 }
 
-// CacheSize sets the size of the rewrite cache.
+// CacheSize publishes the size of the rewrite cache.
 func (m *Metrics) CacheSize(entries int, bytes uint64) {
 	if m != nil {
 		m.cache.entries.Set(float64(entries))

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The first five metrics have the names that the consent service gave them.
+// The first five metrics have the same names as in the consent service that pgconsent replaces.
 var (
 	consentActive = metricFamily{"consent_active_users", "gauge",
 		nil, "Users whose consent to a stream is given and has not expired."}
@@ -29,22 +29,22 @@ var (
 		"Attempts to deliver a message to the webhook."}
 )
 
-// ConsentCounts has the numbers of one consent registry.
+// ConsentCounts has counts of one consent registry.
 type ConsentCounts struct {
-	Streams            map[string]int // the number of active users by stream
-	AgeDays            float64        // the sum of the ages of all active consents
-	Approved, Rejected int            // the numbers of partnerships that were approved, and that were rejected
-	Expired            int            // the consents that expired in the last 24 hours
-	SweptAt            float64        // the time of the last sweep in seconds since 1970; 0: there was none
+	Streams            map[string]int // number of active users by stream
+	AgeDays            float64        // sum of the ages of all active consents
+	Approved, Rejected int            // numbers of partnerships that were approved and rejected
+	Expired            int            // number of consents that expired in the last 24 hours
+	SweptAt            float64        // time of the last sweep, in seconds since 1970; 0: there was none
 	LagSeconds         float64
-	WaitingMessages    int // messages
+	WaitingMessages    int // number of messages that wait to be delivered
 	WaitingSeconds     float64
 }
 
 // streamNames are the values of the label stream.
 var streamNames = []string{"TEMPORARY", "PARTNERED", "ANONYMOUS"}
 
-// consentMetrics report the state of consent registries, sweeps and messages.
+// consentMetrics report the state of consent registries, of sweeps and of messages.
 type consentMetrics struct {
 	activeConsents, approvalRate, averageAge, expiryRate, sweptAt, sweepLag, outboxQueue, outboxAge prometheus.Gauge
 	streams                                                                                         *prometheus.GaugeVec
@@ -75,7 +75,7 @@ func (m *consentMetrics) register(reg prometheus.Registerer) {
 	}
 }
 
-// SetConsentCounts publishes the numbers of all registries together.
+// SetConsentCounts publishes the sums of the counts of all registries.
 func (m *Metrics) SetConsentCounts(registries []ConsentCounts) {
 	if m == nil || len(registries) == 0 {
 		return
@@ -117,7 +117,7 @@ func ratioOrZero(count float64, total int) float64 {
 	return count / float64(total)
 }
 
-// CountSweep counts a sweep.
+// CountSweep counts a sweep, which removes expired data, and the rows that it has deleted or anonymised.
 func (m *Metrics) CountSweep(ok bool, deleted, anonymised int64) {
 	if m != nil {
 		m.consent.sweeps.WithLabelValues(result(ok)).Inc()
@@ -126,7 +126,7 @@ func (m *Metrics) CountSweep(ok bool, deleted, anonymised int64) {
 	}
 }
 
-// CountDeliveries counts attempts to deliver messages.
+// CountDeliveries counts attempts to deliver messages to the webhook.
 func (m *Metrics) CountDeliveries(sentCount, failedCount int) {
 	if m != nil {
 		m.consent.deliveries.WithLabelValues("ok").Add(float64(sentCount))

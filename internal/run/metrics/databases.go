@@ -27,13 +27,13 @@ var (
 		"Checks of catalog, installed policy, keys and clock, by result."}
 )
 
-// databaseMetrics tell the state of each database.
+// databaseMetrics report the state of each configured database.
 type databaseMetrics struct {
 	upstreamUp, serving, policyInfo, observedTables, pending, suspendedTables, signedPaths, paused *prometheus.GaugeVec
 	refreshes                                                                                      *prometheus.CounterVec
 
 	mu       sync.Mutex
-	versions map[string][2]string // for each database, the versions of policy and catalog in its pgconsent_policy_info
+	versions map[string][2]string // by database: the versions of policy and catalog in pgconsent_policy_info
 }
 
 func (m *databaseMetrics) register(reg prometheus.Registerer) {
@@ -60,7 +60,7 @@ func (m *Metrics) SetServing(database string, isServing bool) {
 	}
 }
 
-// SetActivePolicy publishes the active versions; the series of the versions before them disappears.
+// SetActivePolicy publishes the active versions of policy and catalog, and removes the series of the previous versions.
 func (m *Metrics) SetActivePolicy(database, policy, catalog string) {
 	if m == nil {
 		return
@@ -74,42 +74,42 @@ func (m *Metrics) SetActivePolicy(database, policy, catalog string) {
 	m.databases.policyInfo.WithLabelValues(database, policy, catalog).Set(1)
 }
 
-// SetPolicyPending publishes whether a changed policy waits for pgconsent migrate.
+// SetPolicyPending publishes whether pgconsent migrate must install a changed policy.
 func (m *Metrics) SetPolicyPending(database string, isPending bool) {
 	if m != nil {
 		m.databases.pending.WithLabelValues(database).Set(boolean(isPending))
 	}
 }
 
-// SetSuspendedTables publishes how many tables and views of a database are not served while the others are.
+// SetSuspendedTables publishes how many tables and views of a database are suspended, while agents can use the others.
 func (m *Metrics) SetSuspendedTables(database string, tables int) {
 	if m != nil {
 		m.databases.suspendedTables.WithLabelValues(database).Set(float64(tables))
 	}
 }
 
-// SetSignedPath publishes whether statements on a database may take the signed path.
+// SetSignedPath publishes whether statements on a database may use the signed views instead of row security.
 func (m *Metrics) SetSignedPath(database string, isOpen bool) {
 	if m != nil {
 		m.databases.signedPaths.WithLabelValues(database).Set(boolean(isOpen))
 	}
 }
 
-// SetPaused publishes whether new statements of agents on a configured database wait.
+// SetPaused publishes whether new statements of agents on a configured database have to wait.
 func (m *Metrics) SetPaused(database string, isPaused bool) {
 	if m != nil {
 		m.databases.paused.WithLabelValues(database).Set(boolean(isPaused))
 	}
 }
 
-// SetObservedTables publishes how many tables of a database the policy only observes.
+// SetObservedTables publishes how many tables of a database the policy observes only.
 func (m *Metrics) SetObservedTables(database string, tables int) {
 	if m != nil {
 		m.databases.observedTables.WithLabelValues(database).Set(float64(tables))
 	}
 }
 
-// CountRefresh counts a check of a database's state.
+// CountRefresh counts a refresh of a database's state, and whether it succeeded.
 func (m *Metrics) CountRefresh(database string, ok bool) {
 	if m != nil {
 		m.databases.refreshes.WithLabelValues(database, result(ok)).Inc()

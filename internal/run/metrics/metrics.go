@@ -1,7 +1,7 @@
-// Package metrics is the one package that defines every metric's name, labels and help.
+// Package metrics defines the names, labels and help texts of all metrics. No other package defines metrics.
 //
-// Label values are limited: a value that is not in the list of its label counts as "other", and the names of databases
-// come from the configuration. No metric carries an agent, an attribute, a table, a statement or a row
+// The values of labels are limited: a value that is not in the list of its label counts as "other", and the names of
+// databases come from the configuration. No metric names an agent, an attribute, a table, a statement or a row
 // (invariant I9 in docs/explanation/invariants.md).
 //
 // The methods may be called on a nil *Metrics, which counts nothing.
@@ -19,31 +19,31 @@ type SessionKind string
 // The kinds of sessions.
 const (
 	Agent    SessionKind = "agent"    // an agent, whose statements are decided and recorded
-	Owner    SessionKind = "owner"    // an owner, whose connection is relayed without parsing
+	Owner    SessionKind = "owner"    // an owner, whose messages the proxy relays without parsing them
 	Operator SessionKind = "operator" // an operator at the admin console
 	Refused  SessionKind = "refused"  // a client that is none of these, or has a wrong credential
 )
 
-// The values of the label verdict.
+// Values of the label verdict.
 const (
 	VerdictAllow = "allow"
 	VerdictDeny  = "deny"
 )
 
-// Reasons are the values of the label reason: those of package sqlstate, "none" for a statement that was allowed, and
+// Reasons are the values of the label reason: the reasons of package sqlstate, "none" for an allowed statement, and
 // "other".
 var Reasons = []string{
 	"none", "syntax", "bounds", "statement", "construct", "relation", "column", "function", "setting", "transaction",
 	"proof", "stale", "contract", "limit", "audit", "protocol", "identity", "upstream", "consent", "internal", "other",
 }
 
-// Limits are the values of the label limit.
+// Limits are the values of the label limit, besides "other".
 var Limits = []string{"statements", "rows", "by_key", "result_rows", "result_bytes", "transaction_timeout"}
 
-// metricFamily is a metric before it is registered, as docs/reference/metrics.md shows it.
+// metricFamily describes a metric, as in docs/reference/metrics.md.
 type metricFamily struct {
 	name   string
-	kind   string // the kind of metric: counter, gauge or histogram
+	kind   string // counter, gauge or histogram
 	labels []string
 	help   string
 }
@@ -60,7 +60,7 @@ var families = []metricFamily{
 	poolConnections, poolWaiting, poolTaken, poolWaited, poolTimeouts,
 }
 
-// Metrics counts events. Make one with [New]; a nil *Metrics counts nothing.
+// Metrics counts events. [New] makes one; a nil *Metrics counts nothing.
 type Metrics struct {
 	sessions  sessionMetrics
 	cache     cacheMetrics
@@ -71,7 +71,7 @@ type Metrics struct {
 	pools     poolMetrics
 }
 
-// New registers every metric with reg.
+// New makes the metrics and registers them with reg.
 func New(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{}
 	m.sessions.register(reg)
@@ -100,7 +100,7 @@ func counter(f metricFamily) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: f.name, Help: f.help})
 }
 
-// newHistogram returns a histogram with buckets from 1 µs, the cost of a cache hit, to a second.
+// newHistogram returns a histogram with buckets from 1 µs, the time that a cache hit takes, to one second.
 func newHistogram(f metricFamily) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: f.name, Help: f.help, Buckets: []float64{
 		1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.25, 1,
@@ -144,7 +144,7 @@ func reasonLabel(reason string) string {
 // TagClasses are the values of the label tag.
 var TagClasses = []string{"select", "copy", "transaction", "setting", "write", "multi", "empty", "other"}
 
-// TagClass returns the value of the label tag for a statement kind, one of [TagClasses].
+// TagClass returns the value of the label tag for the command tag of a statement. It is one of [TagClasses].
 func TagClass(tag string) string {
 	switch tag {
 	case "":

@@ -60,7 +60,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// Every metric is registered with its labels, and no other metric is.
+// New registers every metric of this package, with its labels, and no others.
 func TestRegistry(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := New(reg)
@@ -128,7 +128,7 @@ func callAllMethods(m *Metrics) {
 
 func TestNilCountsNothing(t *testing.T) { callAllMethods(nil) }
 
-// No label has values that a client could choose.
+// Clients cannot choose the value of a label.
 func TestLabelsAreBounded(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := New(reg)
@@ -147,7 +147,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// Statements are counted by their kind, however they are written.
+// Statements are counted by what they do, not by how they are written.
 func TestStatementsAreCountedByWhatTheyDo(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := New(reg)
@@ -173,7 +173,7 @@ func TestStatementsAreCountedByWhatTheyDo(t *testing.T) {
 	}
 }
 
-// series returns the values of the named metrics, by "name label values, sorted by label".
+// series returns the values of the named metrics. The keys are the name and the values of the labels.
 func series(t *testing.T, reg *prometheus.Registry, names ...string) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -200,7 +200,7 @@ func series(t *testing.T, reg *prometheus.Registry, names ...string) map[string]
 	return got
 }
 
-// Every reason that package sqlstate has is a label value.
+// Every reason of package sqlstate is a value of the label reason.
 func TestReasonsAreSqlstates(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../../sql/sqlstate/sqlstate.go", nil, 0)
 	if err != nil {

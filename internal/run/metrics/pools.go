@@ -19,7 +19,7 @@ var (
 		"Sessions that ended because no connection of their pool came free in time."}
 )
 
-// Pool has the numbers of the pools of one database.
+// Pool has the counts of all connection pools of one database together.
 type Pool struct {
 	Database            string
 	Used, Idle, Waiting int
@@ -27,7 +27,7 @@ type Pool struct {
 	WaitedSeconds       float64
 }
 
-// poolMetrics ask for the numbers at each scrape.
+// poolMetrics read the counts of pools at each scrape.
 type poolMetrics struct {
 	states *atomic.Pointer[func() []Pool]
 }
@@ -37,7 +37,7 @@ func (m *poolMetrics) register(reg prometheus.Registerer) {
 	reg.MustRegister(m)
 }
 
-// WatchPools has each scrape ask for the numbers of pools, one [Pool] for each database.
+// WatchPools sets the function that returns the counts of pools, one [Pool] for each database. Each scrape calls it.
 func (m *Metrics) WatchPools(readPools func() []Pool) {
 	if m != nil {
 		m.pools.states.Store(&readPools)

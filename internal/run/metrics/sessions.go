@@ -27,7 +27,7 @@ var (
 		"Sessions ended by pgconsent because an agent was disabled or changed, a database became unsafe, or an operator killed it."}
 )
 
-// sessionMetrics count sessions of clients and their statements.
+// sessionMetrics count clients' sessions and their statements.
 type sessionMetrics struct {
 	open                                                *prometheus.GaugeVec
 	sessionsTotal, statements, seals, limitedExecutions *prometheus.CounterVec
@@ -44,7 +44,7 @@ func (m *sessionMetrics) register(reg prometheus.Registerer) {
 	}
 	reg.MustRegister(m.open, m.sessionsTotal, m.statements, m.seals, m.limitedExecutions, m.rows, m.bytes, m.revocations,
 		m.addedSeconds)
-	// a series that exists from the start reads as 0, not as absent
+	// A series that exists from the start has the value 0; otherwise it would be missing until the first event.
 	for _, k := range []SessionKind{Agent, Owner, Operator, Refused} {
 		m.open.WithLabelValues(string(k))
 		m.sessionsTotal.WithLabelValues(string(k))
@@ -57,7 +57,8 @@ func (m *sessionMetrics) register(reg prometheus.Registerer) {
 	}
 }
 
-// SessionOpened counts a client connection once its kind is known. Each call has its [Metrics.SessionClosed].
+// SessionOpened counts a client's connection when its kind is known. [Metrics.SessionClosed] must be called when it
+// ends.
 func (m *Metrics) SessionOpened(k SessionKind) {
 	if m == nil {
 		return
@@ -66,15 +67,15 @@ func (m *Metrics) SessionOpened(k SessionKind) {
 	m.sessions.sessionsTotal.WithLabelValues(kindLabel(k)).Inc()
 }
 
-// SessionClosed counts the end of a connection that SessionOpened has counted.
+// SessionClosed counts the end of a connection that [Metrics.SessionOpened] has counted.
 func (m *Metrics) SessionClosed(k SessionKind) {
 	if m != nil {
 		m.sessions.open.WithLabelValues(kindLabel(k)).Dec()
 	}
 }
 
-// CountStatement counts an execution. verdict is [VerdictAllow] or [VerdictDeny], reason a sqlstate.Reason ("" for
-// none), and tag the statement kind as the rewriter names it.
+// CountStatement counts an execution of a statement. verdict is [VerdictAllow] or [VerdictDeny]; reason is a
+// sqlstate.Reason, or "" for an allowed statement; tag is the command tag of the statement.
 func (m *Metrics) CountStatement(verdict, reason, tag string) {
 	if m == nil {
 		return
@@ -85,14 +86,14 @@ func (m *Metrics) CountStatement(verdict, reason, tag string) {
 	m.sessions.statements.WithLabelValues(verdict, reasonLabel(reason), TagClass(tag)).Inc()
 }
 
-// RecordAddedTime records how long an execution spent in pgconsent, without the wait for the server.
+// RecordAddedTime records how long pgconsent itself needed for an execution, without the time of PostgreSQL.
 func (m *Metrics) RecordAddedTime(d time.Duration) {
 	if m != nil {
 		m.sessions.addedSeconds.Observe(max(d, 0).Seconds())
 	}
 }
 
-// CountRows counts the rows and bytes that were relayed to an agent.
+// CountRows counts rows and bytes that the proxy has sent to an agent.
 func (m *Metrics) CountRows(rows, bytes int64) {
 	if m != nil && rows >= 0 && bytes >= 0 {
 		m.sessions.rows.Add(float64(rows))
@@ -100,14 +101,14 @@ func (m *Metrics) CountRows(rows, bytes int64) {
 	}
 }
 
-// SealRenewed counts a seal that was made for a session, or could not be made.
+// SealRenewed counts an attempt to make a seal, which signs the attributes of a session for row security.
 func (m *Metrics) SealRenewed(ok bool) {
 	if m != nil {
 		m.sessions.seals.WithLabelValues(result(ok)).Inc()
 	}
 }
 
-// CountLimited counts an execution that a limit refused or ended.
+// CountLimited counts an execution that was refused or ended because of a limit.
 func (m *Metrics) CountLimited(limit string) {
 	if m != nil {
 		if !slices.Contains(Limits, limit) {
@@ -117,7 +118,7 @@ func (m *Metrics) CountLimited(limit string) {
 	}
 }
 
-// CountRevoked counts a session that pgconsent has ended.
+// CountRevoked counts a session that the proxy has ended.
 func (m *Metrics) CountRevoked() {
 	if m != nil {
 		m.sessions.revocations.Inc()

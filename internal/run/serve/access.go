@@ -16,9 +16,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// AccessSources returns the sources of a report about a person that a configuration names: the logs of the audit, with
-// folders of other proxies, and the log in which the report is recorded. The caller adds the connection, the policy and
-// the registry.
+// AccessSources returns the sources of a report about a person: the audit logs of the configuration, audit logs of
+// other proxies in the given folders, and the log in which the report itself is recorded. The caller adds the
+// connection, the policy and the registry.
 func AccessSources(cfg *config.Config, database string, folders []string) access.ReportSources {
 	out := access.ReportSources{Database: database, AuditKey: cfg.Audit.Key}
 	isRecorded := cfg.Audit.Mode != string(audit.ModeOff)
@@ -44,7 +44,7 @@ func AccessSources(cfg *config.Config, database string, folders []string) access
 	return out
 }
 
-// LogName returns the name of an audit log for operators: its folder, or its chain.
+// LogName returns the name of an audit log for operators: its folder, or its chain and database.
 func LogName(a config.Audit) string {
 	if a.Sink == config.SinkDatabase {
 		return fmt.Sprintf("chain %s of database %s", a.Chain, a.Database)
@@ -52,7 +52,8 @@ func LogName(a config.Audit) string {
 	return a.File
 }
 
-// nameInReport returns the log's name for a report, whose reader need not know the folders of this machine.
+// nameInReport returns the name of an audit log for a report. It leaves out the path of the folder, which the reader of
+// the report need not know.
 func nameInReport(a config.Audit) string {
 	if a.Sink == config.SinkDatabase {
 		return LogName(a)
@@ -60,7 +61,7 @@ func nameInReport(a config.Audit) string {
 	return filepath.Base(a.File)
 }
 
-// forEachLog calls f with each log of the configuration: the one in its folder, or all chains of its database,
+// forEachLog calls f with each audit log of the configuration: the one in files, or all chains in the database,
 // including those of other proxies.
 func forEachLog(ctx context.Context, cfg *config.Config, f func(access.AuditLog) error) error {
 	if cfg.Audit.Sink != config.SinkDatabase {
@@ -94,8 +95,8 @@ func forEachLog(ctx context.Context, cfg *config.Config, f func(access.AuditLog)
 	})
 }
 
-// AuditSource calls f with the records of a log: in a folder or in a database; those of one snapshot or, if
-// isLive is true, also new ones as they come.
+// AuditSource calls f with the records of an audit log, in a folder or in a database. From a database, f gets the
+// records of one snapshot, or, if isLive is true, also new records as they are written.
 func AuditSource(ctx context.Context, c *config.Config, a config.Audit, isLive bool, f func(audit.Source) error) error {
 	if a.Sink != config.SinkDatabase {
 		return f(audit.Folder(a.File))
@@ -109,8 +110,8 @@ func AuditSource(ctx context.Context, c *config.Config, a config.Audit, isLive b
 	})
 }
 
-// MissingAuditGuards returns the triggers and rights that should keep anybody from changing audit records in a
-// database, and that are missing. It returns none if the audit is in files.
+// MissingAuditGuards returns the triggers and rights that should prevent changes of audit records in a database, but
+// are missing. It returns none if the audit is in files.
 func MissingAuditGuards(ctx context.Context, c *config.Config, a config.Audit) (missing []string, err error) {
 	if a.Sink != config.SinkDatabase {
 		return nil, nil
@@ -122,7 +123,7 @@ func MissingAuditGuards(ctx context.Context, c *config.Config, a config.Audit) (
 	return missing, err
 }
 
-// withAuditConnection connects, as the control role, to the database that has the records, and calls f.
+// withAuditConnection connects with the control role to the database that has the audit records, and calls f.
 func withAuditConnection(ctx context.Context, c *config.Config, a config.Audit, f func(*pgx.Conn) error) error {
 	connect, err := auditConnection(c, a)
 	if err != nil {
@@ -136,7 +137,8 @@ func withAuditConnection(ctx context.Context, c *config.Config, a config.Audit, 
 	return f(conn)
 }
 
-// TryAudit returns the reason why the database that has the records of a log would not take one now; nil if it would.
+// TryAudit checks whether the database of an audit log would accept a record now. It returns nil if so, and otherwise
+// the reason.
 func TryAudit(ctx context.Context, c *config.Config, a config.Audit) error {
 	return withAuditConnection(ctx, c, a, func(conn *pgx.Conn) error { return pgchain.TryAppend(ctx, conn) })
 }

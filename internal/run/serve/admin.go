@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// adminService returns the service that answers the questions of subjects, owners and operators. For each question it
-// logs in as the owner role.
+// adminService returns the service with the operations of subjects, owners and operators. The operations that read
+// hidden rows connect with the role that owns the tables, each time anew.
 func (s *Service) adminService(service *operations.Service) *operations.AdminService {
 	o := operations.AdminService{Service: service, ActivePolicy: s.enforcer.ActivePolicy, Overview: s.operatorOverview}
 	login := func(role func(*config.Database) (string, string)) func(context.Context, string) (*pgx.Conn, error) {
@@ -57,7 +57,7 @@ func (s *Service) adminService(service *operations.Service) *operations.AdminSer
 	return operations.NewAdminService(o)
 }
 
-// operatorOverview returns the state of the service for operators.
+// operatorOverview returns the state of the process, for operators.
 func (s *Service) operatorOverview(context.Context) operations.Overview {
 	cfg := s.config.Load()
 	v := operations.Overview{At: time.Now(), Started: s.startedAt, Enforcement: string(cfg.Enforcement),

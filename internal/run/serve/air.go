@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// interactionsCleanPeriod is how often expired sessions of interactions are removed.
+// interactionsCleanPeriod is the time between two removals of expired sessions of interactions.
 const interactionsCleanPeriod = time.Minute
 
 func newTracker(c config.AIR) *air.Tracker {
@@ -21,7 +21,7 @@ func newTracker(c config.AIR) *air.Tracker {
 	})
 }
 
-// cleanInteractions removes expired sessions of interactions, until ctx ends.
+// cleanInteractions removes expired sessions of interactions, and repeats this until ctx is canceled.
 func (s *Service) cleanInteractions(ctx context.Context) {
 	tick := time.NewTicker(interactionsCleanPeriod)
 	defer tick.Stop()
@@ -35,7 +35,7 @@ func (s *Service) cleanInteractions(ctx context.Context) {
 	}
 }
 
-// countReminders publishes the numbers of the tracker.
+// countReminders publishes the tracker's counts of interactions and reminders as metrics.
 func (s *Service) countReminders() {
 	c := s.reminders.Counts(time.Now())
 	s.metrics.PublishReminders(metrics.ReminderCounts{Interactions: c.Interactions, RemindersByTime: c.RemindersByTime,

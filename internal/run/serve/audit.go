@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// openAudit opens the audit log of a configuration with its key, and makes the key if there is none yet.
+// openAudit opens the audit log of a configuration. It creates the log's key if there is none yet.
 func openAudit(cfg *config.Config, observer audit.Observer, log *slog.Logger) (*audit.Log, error) {
 	o, err := auditConfig(cfg, cfg.Audit)
 	if err != nil {
@@ -28,7 +28,8 @@ func openAudit(cfg *config.Config, observer audit.Observer, log *slog.Logger) (*
 	return audit.Open(o)
 }
 
-// openReports opens the log of reports about persons. The zero key authenticates nothing.
+// openReports opens the log in which reports about persons are recorded. With the zero key, its records are not
+// authenticated.
 func openReports(c *config.Config, key audit.Key) (*audit.Log, error) {
 	o, err := auditConfig(c, c.Audit.ReportLog())
 	if err != nil {
@@ -40,7 +41,7 @@ func openReports(c *config.Config, key audit.Key) (*audit.Log, error) {
 	return audit.Open(o)
 }
 
-// auditConfig returns the configuration of one of the logs, without its key.
+// auditConfig returns the settings of one of the two logs, without the key.
 func auditConfig(cfg *config.Config, section config.Audit) (audit.Config, error) {
 	o := audit.Config{Mode: audit.Mode(section.Mode), AnchorFile: section.Anchor}
 	o.MaxSegment, o.MaxSegmentAge, o.Retention = section.SegmentBounds()
@@ -56,8 +57,8 @@ func auditConfig(cfg *config.Config, section config.Audit) (audit.Config, error)
 	return o, nil
 }
 
-// loadAuditKey loads the key. If there is none, and no record needs it, it makes one. store is nil if records are in
-// files.
+// loadAuditKey loads the key of the audit. If the file does not exist, it creates a key, but only if there are no
+// records yet that need the lost key. store is nil if records are in files.
 func loadAuditKey(section config.Audit, store audit.Store) (audit.Key, error) {
 	if store == nil {
 		return audit.EnsureKey(section.Key, audit.Folder(section.File))
@@ -66,7 +67,7 @@ func loadAuditKey(section config.Audit, store audit.Store) (audit.Key, error) {
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
-	// it must be known first whether there are records
+	// Whether there are records can only be read once this process holds the chain.
 	if err := store.LockChain(); err != nil {
 		return key, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonAudit,
 			"the audit's key %s is not there, and it cannot be told whether records need it: %v", section.Key, err).
@@ -76,7 +77,8 @@ func loadAuditKey(section config.Audit, store audit.Store) (audit.Key, error) {
 	return audit.EnsureKey(section.Key, store)
 }
 
-// auditConnection returns the connection settings for the database that has the records.
+// auditConnection returns the settings of a connection with the control role to the database that has the audit
+// records.
 func auditConnection(c *config.Config, a config.Audit) (*pgx.ConnConfig, error) {
 	db := c.Databases[a.Database]
 	dsn, err := c.ConnString(db, db.Roles.Control, db.Secrets.Control)

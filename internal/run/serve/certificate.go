@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// loadCertificate returns how the listener speaks TLS; nil: not at all.
+// loadCertificate returns the TLS configuration of the listeners, and nil if they do not use TLS.
 func loadCertificate(t *config.TLS) (*tls.Config, error) {
 	if t == nil {
 		return nil, nil
@@ -39,18 +39,18 @@ func loadCertificate(t *config.TLS) (*tls.Config, error) {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "tls.client_ca cannot be used: %v", err).
 			WithHint("tls.client_ca must be a file with the certificates of authorities in PEM form.")
 	}
-	c.ClientAuth = tls.VerifyClientCertIfGiven // Agents with passwords, and owners, show none.
+	c.ClientAuth = tls.VerifyClientCertIfGiven // agents with passwords and owners need no certificate
 	return c, nil
 }
 
-// The kinds of names that a certificate has.
+// Prefixes for the types of names in a certificate.
 const (
 	commonName = "CN="
 	dnsName    = "DNS="
 	uriName    = "URI="
 )
 
-// wantedCertificateName returns the name that an agent's certificate must have, with its kind.
+// wantedCertificateName returns the name that the certificate of an agent must have, with the prefix of its type.
 func wantedCertificateName(agent, certName string) string {
 	switch {
 	case certName == "":
@@ -64,8 +64,8 @@ func wantedCertificateName(agent, certName string) string {
 
 var idCommonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
-// certificateNames returns the names of a certificate, each with its kind. Of several Common Names none counts, since
-// readers of certificates do not agree on which it is.
+// certificateNames returns the names in a certificate, each with the prefix of its type. It ignores Common Names if
+// there are several, since readers of certificates do not agree which of them is the name.
 func certificateNames(c *x509.Certificate) (names []string) {
 	for _, attribute := range c.Subject.Names {
 		if attribute.Type.Equal(idCommonName) {
@@ -84,7 +84,8 @@ func certificateNames(c *x509.Certificate) (names []string) {
 	return names
 }
 
-// certificateCheck returns a function that checks whether an agent's certificate has this name; nil for "".
+// certificateCheck returns a function that checks whether an agent's certificate has the name. It returns nil for the
+// name "".
 func certificateCheck(name string) func(*x509.Certificate) error {
 	if name == "" {
 		return nil

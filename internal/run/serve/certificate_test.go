@@ -61,7 +61,7 @@ func TestNamesOfCertificates(t *testing.T) {
 	}
 }
 
-// HTTP clients are not asked for a certificate, even if agents must show one.
+// The HTTP listener does not ask clients for a certificate, even if agents must have one.
 func TestCallersOfHTTPShowNoCertificate(t *testing.T) {
 	ca, dir := authority.New(t, "agents", nil, time.Now().Add(time.Hour)), t.TempDir()
 	certificate, key := authority.WritePair(t, ca.Issue(t, "localhost", authority.ForServer), dir, "server")

@@ -14,15 +14,16 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 )
 
-// Connect opens an agent's session for HTTP or MCP: a connection to the proxy within the process. The proxy enforces,
-// records and limits its statements as those of the agent's own client, and ends it when the agent is disabled or the
-// service drains. Only the password is not asked for, since HTTP or MCP has verified the caller. The caller closes the
-// connection.
+// Connect opens an agent's session for HTTP or MCP, by a connection to the proxy inside of this process. The proxy
+// enforces, records and limits the statements like those of the agent's own client. It ends the session when the agent
+// is disabled or the process ends. It asks for no password, since HTTP or MCP has verified the caller. The caller
+// closes the connection.
 func (s *Service) Connect(ctx context.Context, caller identity.Caller) (*pgx.Conn, error) {
 	return s.connect(ctx, caller, false, nil)
 }
 
-// connectForLists is [Service.Connect] for callers that hide columns which exist by key only, and that forward notices.
+// connectForLists is [Service.Connect] for a session in which columns that the policy shows by key only are hidden
+// altogether. Notices from the connection are passed to notice.
 func (s *Service) connectForLists(ctx context.Context, caller identity.Caller,
 	notice func(*pgconn.Notice)) (*pgx.Conn, error) {
 	return s.connect(ctx, caller, true, notice)
@@ -38,13 +39,13 @@ func (s *Service) connect(ctx context.Context, caller identity.Caller, lists boo
 	if err != nil {
 		return nil, err
 	}
-	// No environment variable or file of the process (PGUSER, PGOPTIONS, ~/.pgpass …) has an effect.
+	// The environment variables and files of libpq (PGUSER, PGOPTIONS, ~/.pgpass …) must have no effect.
 	c.User, c.Database, c.Password, c.Fallbacks, c.TLSConfig = caller.Agent, caller.Database, "", nil, nil
 	c.RuntimeParams = map[string]string{}
 	if caller.UserToken != "" {
 		c.RuntimeParams[enforce.TokenSetting] = caller.UserToken
 	}
-	// DialFunc does not use the address
+	// DialFunc ignores the address, but pgx needs one.
 	c.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return s.proxy.Dial(ctx, proxy.Identity{Agent: caller.Agent, Database: caller.Database,
@@ -60,8 +61,8 @@ func (s *Service) connect(ctx context.Context, caller identity.Caller, lists boo
 	return conn, nil
 }
 
-// loginRefusal returns the error of a session that could not begin. The proxy's messages at a login name nothing
-// hidden.
+// loginRefusal returns the error for a session that could not begin. It contains the proxy's message, which names
+// nothing that is hidden from agents.
 func loginRefusal(err error) error {
 	var serverError *pgconn.PgError
 	if errors.As(err, &serverError) {

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 )
 
-// consoleService is the service as the admin console uses it.
+// consoleService implements [adminconsole.Service].
 type consoleService struct{ *Service }
 
 var _ adminconsole.Service = consoleService{}
@@ -44,10 +44,10 @@ func (s consoleService) Pools() []adminconsole.Pool {
 	return out
 }
 
-// sessionCountTimeout limits the queries that are made when metrics are read.
+// sessionCountTimeout limits the time of the queries by which metrics are updated before they are read.
 const sessionCountTimeout = 10 * time.Second
 
-// metricPrefix is how the names of the metrics begin that pgconsent itself counts.
+// metricPrefix begins the names of pgconsent's own metrics.
 const metricPrefix = "pgconsent_"
 
 func (s consoleService) Statistics() ([]adminconsole.Statistic, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// readDecisions returns the newest records of decisions on a database, newest first, with their outcomes. If before is
-// not 0, only records with lower numbers are returned.
+// readDecisions returns the newest audit records of decisions on a database, newest first, with the records of their
+// outcomes. If before is not 0, it returns only records with smaller numbers.
 func (s *Service) readDecisions(ctx context.Context, database string, before uint64, limit int) (api.DecisionRecords,
 	error) {
 	cfg := s.config.Load()
@@ -29,7 +29,7 @@ func (s *Service) readDecisions(ctx context.Context, database string, before uin
 		return json.Unmarshal(r.Line, &members) == nil && members.Database == database
 	}
 	var out api.DecisionRecords
-	outcomes := map[uint64]audit.Record{} // the outcomes of the decisions in out; a zero record: there is no outcome yet
+	outcomes := map[uint64]audit.Record{} // by number of the decision; a zero record: no outcome yet
 	err := AuditSource(ctx, cfg, cfg.Audit, false, func(records audit.Source) error {
 		_, err := audit.ReadNewest(records, limit, want, func(r audit.Record) error {
 			if err := ctx.Err(); err != nil {

@@ -8,19 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// The heap of a sidecar is small and lives long, and statements leave little garbage. By default the runtime collects
-// when the garbage is as large as the live heap: it would go through the same small heap again and again. So more garbage
-// may be left while the heap is small.
+// The heap of the sidecar is small, lives long, and statements leave little garbage. By default, Go collects when there
+// is as much garbage as live memory, and so would scan the same small heap again and again. Therefore more garbage is
+// allowed while the heap is small.
 const (
-	// the garbage after which a collection begins; a larger live heap may have as much garbage as it is large, as by
-	// default
+	// how much garbage is allowed before a collection begins; for a larger live heap, Go's default allows as much garbage
+	// as live memory
 	maxGarbageBytes  = 64 << 20
 	maxGCPercent     = 400
 	defaultGCPercent = 100
 )
 
-// ReduceGC makes garbage be collected less often while the heap is small, until stop is called. It does nothing if the
-// environment sets GOGC. A limit by GOMEMLIMIT takes precedence.
+// ReduceGC makes garbage collections rarer while the heap is small, until stop is called. It does nothing if GOGC is
+// set. A limit by GOMEMLIMIT takes precedence.
 func ReduceGC() (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -35,13 +35,14 @@ func ReduceGC() (stop func()) {
 	}
 }
 
-// gcTuner adjusts the time of the next collection to the size of the heap.
+// gcTuner adapts the percentage at which the next collection begins to the size of the heap.
 type gcTuner struct {
 	percent   int
 	isStopped atomic.Bool
 }
 
-// gcSentinel is an object that each collection frees. Its finalizer adjusts the next collection.
+// gcSentinel is an unreachable object. Its finalizer runs at each collection, and adjusts the percentage for the next
+// one.
 type gcSentinel struct{ *gcTuner }
 
 func (s *gcSentinel) onCollected() {
@@ -52,7 +53,7 @@ func (s *gcSentinel) onCollected() {
 	runtime.SetFinalizer(s, (*gcSentinel).onCollected)
 }
 
-// setPercent decides when the next collection begins.
+// setPercent sets the percentage at which the next collection begins.
 func (t *gcTuner) setPercent() {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
@@ -62,9 +63,9 @@ func (t *gcTuner) setPercent() {
 	}
 }
 
-// gcPercent returns how much garbage may be left, as a percentage of the live heap.
+// gcPercent returns how much garbage is allowed, as a percentage of the live heap.
 func gcPercent(liveBytes uint64) int {
 	percent := maxGarbageBytes * 100 / max(liveBytes, 1)
-	// Steps of 10 keep the change rare: setting the percentage stops the world.
+	// Rounding to steps of 10 makes changes rare, since each change stops the world.
 	return int(min(max(percent, defaultGCPercent), maxGCPercent)) / 10 * 10
 }

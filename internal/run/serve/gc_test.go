@@ -19,7 +19,7 @@ func TestGCPercent(t *testing.T) {
 	}
 }
 
-// When the heap is large, the GC percentage is the default again, and no more garbage than that remains.
+// When the heap has become large, the GC percentage is Go's default again, and no more garbage than that remains.
 func TestGCFollowsTheHeap(t *testing.T) {
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(defaultGCPercent)

@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// handler serves the services to callers with a token, and metrics and probes to programs. On loopback these need no
-// token: they tell nothing about a person, a statement or a secret. From other machines only operators may read
-// metrics, and a probe gets only yes or no.
+// handler returns the handler of the HTTP listener: the API, MCP and the console for callers with a token, and metrics
+// and probes. On loopback, metrics and probes need no token, since they reveal nothing about a person, a statement or a
+// secret. On other addresses, only operators may read metrics, and a probe returns only whether the process is ready.
 func (s *Service) handler() http.Handler {
 	mux := http.NewServeMux()
 	isLoopback := s.config.Load().HTTP.IsLoopback()
@@ -53,7 +53,7 @@ func (s *Service) handler() http.Handler {
 	return s.httpServices.requireCanonicalPaths(mux)
 }
 
-// refreshCounts brings the metrics up to date that are counted when they are read.
+// refreshCounts updates the metrics that are counted only when they are read.
 func (s *Service) refreshCounts(ctx context.Context) {
 	if s.sweepers != nil {
 		s.sweepers.updateCounts(ctx)
@@ -61,14 +61,14 @@ func (s *Service) refreshCounts(ctx context.Context) {
 	s.countReminders()
 }
 
-// isForwarded tells whether another server has forwarded a request, as a tunnel on this machine does: then the request
-// comes from another machine.
+// isForwarded reports whether another server, such as a tunnel on this machine, has forwarded the request. The client
+// is then on another machine, although the connection comes from loopback.
 func isForwarded(r *http.Request) bool {
 	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip",
 		"Cf-Connecting-Ip", "Via"}, func(name string) bool { return len(r.Header[name]) > 0 })
 }
 
-// isOperator tells whether a request has the token of an operator.
+// isOperator reports whether a request has the token of an operator.
 func (s *Service) isOperator(r *http.Request) bool {
 	token, ok := identity.Bearer(r.Header)
 	if !ok || s.httpServices == nil {
@@ -78,7 +78,7 @@ func (s *Service) isOperator(r *http.Request) bool {
 	return err == nil && c.Role == identity.Operator
 }
 
-// httpListener returns the listener of HTTP, with TLS if other machines can reach it.
+// httpListener returns the listener of HTTP. It uses TLS if other machines can connect to it.
 func (s *Service) httpListener() net.Listener {
 	limitedListener := defaultLimits.limitListener(s.http)
 	if s.config.Load().HTTP.IsLoopback() {
@@ -89,7 +89,7 @@ func (s *Service) httpListener() net.Listener {
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			now := s.certificate.Load().Clone()
 			now.NextProtos = []string{"http/1.1"}
-			now.ClientAuth, now.ClientCAs = tls.NoClientCert, nil // Certificates are for agents over SQL.
+			now.ClientAuth, now.ClientCAs = tls.NoClientCert, nil // client certificates are only for agents over SQL
 			return now, nil
 		},
 	})

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// httpLimits bound how much one client of the HTTP listener can use. docs/reference/http.md has the values.
+// httpLimits limits what one client of the HTTP listener can use. docs/reference/http.md lists the values.
 type httpLimits struct {
-	headerTime  time.Duration // how long a request's header may take to arrive
-	requestTime time.Duration // how long the whole request may take to arrive
-	answerTime  time.Duration // the time from a request's header until the client has taken the last byte of the answer
-	idleTime    time.Duration // how long a connection may wait for the next request
+	headerTime  time.Duration // within this time, the header of a request must arrive
+	requestTime time.Duration // within this time, the whole request must arrive
+	answerTime  time.Duration // from a request's header until the client has received the whole answer
+	idleTime    time.Duration // how long a connection may be idle between two requests
 	headerBytes int
-	connections int // the largest number of open connections
+	connections int // largest number of open connections
 }
 
 var defaultLimits = httpLimits{headerTime: 10 * time.Second, requestTime: 30 * time.Second,
@@ -31,8 +31,8 @@ func (l httpLimits) newServer(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// limitListener returns a listener with a limited number of open connections. A further connection is closed at once,
-// so that no client waits for another one to leave.
+// limitListener returns a listener that limits the number of open connections. It closes further connections at once,
+// so that their clients do not wait.
 func (l httpLimits) limitListener(limit net.Listener) net.Listener {
 	return &limitedListener{Listener: limit, slots: make(chan struct{}, l.connections)}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A client that is too slow, or has too many connections, is disconnected. The limits are low here, so that the test
-// does not depend on the machine's speed.
+// The HTTP listener disconnects a client that is too slow, or that has too many connections. The limits are so low here
+// that the speed of the machine does not matter.
 func TestHTTPLimits(t *testing.T) {
 	shortTimeout, longTimeout := 50*time.Millisecond, time.Hour
 	serve := func(l httpLimits, h http.HandlerFunc) (dial func() net.Conn) {
@@ -46,7 +46,7 @@ func TestHTTPLimits(t *testing.T) {
 		headerBytes: 4096,
 		connections: 100}
 	emptyHandler := func(http.ResponseWriter, *http.Request) {}
-	// closes waits until the server has closed the connection, and returns what it has sent before.
+	// awaitClose waits until the server closes the connection, and returns what the server sent before.
 	awaitClose := func(description string, c net.Conn) string {
 		t.Helper()
 		text, err := io.ReadAll(c)

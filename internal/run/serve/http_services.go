@@ -19,18 +19,18 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// httpServices are what callers with a token reach over HTTP.
+// httpServices has the services that callers with a token use over HTTP.
 type httpServices struct {
 	verifier   identity.Verifier
-	registries map[string]*registry.Registry // the registries by database; empty without a consent registry
+	registries map[string]*registry.Registry // by database; empty if no consent registry is configured
 	operations *operations.Service
 	api        http.Handler
 	mcp        *mcp.Server
 	console    *console.Console
 }
 
-// newHTTPServices makes the services. The result is nil if neither a file of tokens nor JWTs are configured, since then
-// no caller could have a token.
+// newHTTPServices makes the services. It returns nil if neither a file of tokens nor JWTs are configured, since then no
+// caller can have a token.
 func (s *Service) newHTTPServices(cfg *config.Config) (*httpServices, error) {
 	if cfg.HTTP.Tokens == "" && s.tokens == nil || cfg.HTTP.Listen == "off" {
 		return nil, nil
@@ -76,7 +76,7 @@ func (s *Service) newHTTPServices(cfg *config.Config) (*httpServices, error) {
 	return f, err
 }
 
-// openVerifiers returns what verifies the tokens of callers.
+// openVerifiers returns the verifiers of static tokens and of JWTs, as far as they are configured.
 func (s *Service) openVerifiers(cfg *config.Config) (identity.VerifierList, error) {
 	var verifiers identity.VerifierList
 	if cfg.HTTP.Tokens != "" {
@@ -92,7 +92,7 @@ func (s *Service) openVerifiers(cfg *config.Config) (identity.VerifierList, erro
 	return verifiers, nil
 }
 
-// mcpDatabase returns what the MCP tools of one database use.
+// mcpDatabase returns what the MCP tools need for one database.
 func (s *Service) mcpDatabase(cfg *config.Config, name string) (*mcp.Database, error) {
 	tools := &mcp.Database{
 		Policy: func() *policy.Policy { return s.enforcer.Policy(name) },
@@ -115,7 +115,8 @@ func (s *Service) mcpDatabase(cfg *config.Config, name string) (*mcp.Database, e
 	return tools, nil
 }
 
-// Registry returns the consent registry of a database for HTTP, MCP and the console; nil if there is none.
+// Registry returns the consent registry of a database, as HTTP, MCP and the console use it. It returns nil if there is
+// none.
 func (s *Service) Registry(database string) *registry.Registry {
 	if s.httpServices == nil {
 		return nil
@@ -123,18 +124,18 @@ func (s *Service) Registry(database string) *registry.Registry {
 	return s.httpServices.registries[database]
 }
 
-// addHandlers adds the paths of the services to the server.
+// addHandlers registers the paths of the services.
 func (f *httpServices) addHandlers(mux *http.ServeMux) {
 	mux.Handle("/v1", f.api)
 	mux.Handle("/v1/", f.api)
 	mux.Handle("/openapi.json", f.api)
 	mux.Handle("/mcp", f.mcp)
 	mux.Handle(console.Base, f.console)
-	mux.Handle("/", f.api) // paths that the policy declares, and all unknown paths
+	mux.Handle("/", f.api) // for paths that the policy declares, and unknown paths
 }
 
-// requireCanonicalPaths hands paths with // or .. to the API, which has nothing there: a multiplexer would redirect
-// their callers, who would send their tokens again.
+// requireCanonicalPaths passes requests with // or .. in the path to the API, which answers that the path is unknown.
+// The multiplexer would redirect such clients, which would then send their tokens again.
 func (f *httpServices) requireCanonicalPaths(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !api.HasCanonicalPath(r) {
@@ -145,19 +146,19 @@ func (f *httpServices) requireCanonicalPaths(mux http.Handler) http.Handler {
 	})
 }
 
-// runBackground does the regular work of the services until ctx ends.
+// runBackground ends MCP sessions that are idle or whose token is no longer valid, until ctx is canceled.
 func (f *httpServices) runBackground(ctx context.Context) {
 	f.mcp.Run(ctx)
 }
 
-// close closes the services once no caller is being answered any more.
+// close closes the registries. No request may be in progress.
 func (f *httpServices) close() {
 	for _, r := range f.registries {
 		r.Close()
 	}
 }
 
-// enabledAgentVerifier is a verifier that refuses the tokens of agents that may not log in.
+// enabledAgentVerifier refuses tokens of agents that are disabled, and otherwise verifies like the embedded verifier.
 type enabledAgentVerifier struct {
 	identity.Verifier
 	service *Service

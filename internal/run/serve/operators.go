@@ -15,15 +15,15 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 )
 
-// operatorLogins has the logins of operators, the admin console, and what they have paused.
+// operatorLogins has the logins of operators, the admin console, and the pauses of databases.
 type operatorLogins struct {
 	service     *Service
 	credentials *config.Credentials
 	console     *adminconsole.Console
-	pauses      map[string]*databasePause // pauses by configured database
+	pauses      map[string]*databasePause // by database
 }
 
-// newOperators reads the logins of operators. The console can be used once the service runs.
+// newOperators reads the logins of operators, and makes the admin console, which can be used once the service runs.
 func (s *Service) newOperators(cfg *config.Config, version string) (*operatorLogins, error) {
 	credentials, err := config.OpenCredentials(cfg.Admin.Credentials)
 	if err != nil {
@@ -47,8 +47,8 @@ func (s *Service) newOperators(cfg *config.Config, version string) (*operatorLog
 	return o, nil
 }
 
-// credential returns the verifier of an operator's password. Somebody who is not listed, is disabled or has no password
-// has none.
+// credential returns the SCRAM verifier of an operator's password. It returns false for a user who is not an operator,
+// is disabled, or has no password.
 func (o *operatorLogins) credential(user string) (scram.StoredCredentials, bool) {
 	if !slices.Contains(o.service.config.Load().Admin.Users, user) {
 		return scram.StoredCredentials{}, false
@@ -56,12 +56,12 @@ func (o *operatorLogins) credential(user string) (scram.StoredCredentials, bool)
 	return o.credentials.Verifier(user)
 }
 
-// serveConsole serves an operator after the login.
+// serveConsole serves an operator whose login has succeeded.
 func (o *operatorLogins) serveConsole(ctx context.Context, client net.Conn, info proxy.OperatorInfo) error {
 	return o.console.Serve(ctx, client, info.User)
 }
 
-// pausedDatabases lists the databases that are paused.
+// pausedDatabases returns a text for each database that is paused.
 func (o *operatorLogins) pausedDatabases() (out []string) {
 	for _, name := range sortedKeys(o.pauses) {
 		if since := o.pauses[name].beganAt(); !since.IsZero() {

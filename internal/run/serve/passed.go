@@ -11,11 +11,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// passedSockets are the sockets that the starter of the process has opened for it, as systemd does for a .socket unit
+// passedSockets has the sockets that the parent of this process has opened for it, as systemd does for a .socket unit
 // (sd_listen_fds(3)). While one process ends and the next begins, clients wait in the queue of such a socket.
 type passedSockets struct{ listeners []net.Listener }
 
-// findPassedSockets takes over the passed sockets; later calls in the same process find none.
+// findPassedSockets takes the passed sockets. Later calls in the same process find none.
 func findPassedSockets() (*passedSockets, error) {
 	listeners, err := activation.Listeners()
 	if err != nil {
@@ -25,7 +25,7 @@ func findPassedSockets() (*passedSockets, error) {
 	return &passedSockets{slices.DeleteFunc(listeners, func(l net.Listener) bool { return l == nil })}, nil
 }
 
-// listen returns the passed socket of an address, or opens the address.
+// listen returns the passed socket that is bound to the address, or else opens a new one.
 func (p *passedSockets) listen(address string) (net.Listener, error) {
 	index := slices.IndexFunc(p.listeners, func(l net.Listener) bool { return isAddress(l.Addr(), address) })
 	if index < 0 {
@@ -36,7 +36,8 @@ func (p *passedSockets) listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// checkAllUsed refuses passed sockets that the configuration does not name: nobody would answer there.
+// checkAllUsed returns an error if a passed socket is at an address that the configuration does not name: nobody would
+// answer there.
 func (p *passedSockets) checkAllUsed() error {
 	if len(p.listeners) == 0 {
 		return nil
@@ -50,7 +51,7 @@ func (p *passedSockets) checkAllUsed() error {
 		WithHint("ListenStream= of the .socket unit must be an address of listen, or that of http.listen.")
 }
 
-// isAddress tells whether a socket is bound to what the configuration calls an address.
+// isAddress reports whether a socket is bound to an address of the configuration.
 func isAddress(listened net.Addr, address string) bool {
 	boundAddress, ok := listened.(*net.TCPAddr)
 	if !ok {
@@ -63,7 +64,7 @@ func isAddress(listened net.Addr, address string) bool {
 	return want.IP.Equal(boundAddress.IP) || (want.IP == nil || want.IP.IsUnspecified()) && boundAddress.IP.IsUnspecified()
 }
 
-// close closes the passed sockets that are not used.
+// close closes the passed sockets that listen has not returned.
 func (p *passedSockets) close() {
 	for _, l := range p.listeners {
 		_ = l.Close()

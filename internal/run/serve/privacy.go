@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// privacyService returns the service by which HTTP and MCP make and show grants in one database.
+// privacyService returns the service by which HTTP and MCP read and change memories and their grants in one database.
 func (s *Service) privacyService(cfg *config.Config, name string) (*privacy.Service, error) {
 	found, err := enforcedDatabases(cfg)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Service) privacyService(cfg *config.Config, name string) (*privacy.Serv
 	return service, nil
 }
 
-// newConnector logs in with a connection string.
+// newConnector returns a function that connects to a database with a connection string.
 func newConnector(dsn string) func(context.Context) (*pgx.Conn, error) {
 	return func(ctx context.Context) (*pgx.Conn, error) {
 		c, err := pgx.ParseConfig(dsn)

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// The agents that a database's grants may name are those that log in to this database, also after a reload.
+// Grants in a database may name only the agents that log in to this database, also after a reload.
 func TestGrantsNameTheAgentsOfTheirDatabase(t *testing.T) {
 	configOf := func(agents map[string]string) *config.Config {
 		cfg := &config.Config{Databases: map[string]*config.Database{"clinic": {}, "shop": {}}, Agents: map[string]*config.Agent{}}

@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// OpenRegistry returns the consent registry of a configured database. It connects, as the control role, when it is
-// first used.
+// OpenRegistry returns the consent registry of a configured database. The registry connects with the control role when
+// it is first used.
 func OpenRegistry(cfg *config.Config, database string) (*registry.Registry, error) {
 	if cfg.Consent == nil {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
@@ -40,13 +40,14 @@ func OpenRegistry(cfg *config.Config, database string) (*registry.Registry, erro
 		Settings: ConsentSettings(cfg.Consent)})
 }
 
-// InitRegistry makes the key of the consent registry, if a registry is configured and the key is not there, and anchors
-// the registry while it is empty. conn is the connection of migrate, which has just installed the registry.
+// InitRegistry creates the key of the consent registry if a registry is configured and the key file does not exist. It
+// writes the anchor file while the registry is empty. conn is the connection of pgconsent migrate, which has just
+// installed the registry.
 func InitRegistry(ctx context.Context, cfg *config.Config, conn *pgx.Conn, database string) (created bool, err error) {
 	if cfg.Consent == nil {
 		return false, nil
 	}
-	// If the key of a registry was lost, only that key can help, and no new one.
+	// If the registry has records, a new key would not help: only the lost key can verify them.
 	if _, err := os.Stat(cfg.Consent.Key); errors.Is(err, os.ErrNotExist) {
 		var records bool
 		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.consent_record)").Scan(&records); err != nil {
@@ -68,8 +69,8 @@ func InitRegistry(ctx context.Context, cfg *config.Config, conn *pgx.Conn, datab
 	return created, registry.AnchorEmpty(ctx, conn, keys, cfg.Consent.Anchor, database)
 }
 
-// checkAcknowledged returns an error if the consent registry lacks records that this proxy has acknowledged, as it may
-// after a restore: the lost records may be withdrawals.
+// checkAcknowledged returns an error if the consent registry lacks records that this proxy has acknowledged before.
+// This can happen after a restore of a backup, and the lost records may be withdrawals.
 func checkAcknowledged(ctx context.Context, conn *pgx.Conn, c *config.Config, database string) error {
 	if c.Consent == nil {
 		return nil
@@ -81,7 +82,7 @@ func checkAcknowledged(ctx context.Context, conn *pgx.Conn, c *config.Config, da
 	return registry.CheckAcknowledged(ctx, conn, keys, c.Consent.Anchor, database)
 }
 
-// ConsentSettings returns the durations and switches in a configuration.
+// ConsentSettings returns the settings of package consent that the section consent stands for.
 func ConsentSettings(c *config.Consent) consent.Settings {
 	const day = 24 * time.Hour
 	return consent.Settings{

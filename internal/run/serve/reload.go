@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// Reload reads agents, operators, credentials, policies and the certificate again. If one of them is wrong, the old one
-// stays active.
+// Reload reads agents, operators, credentials, policies and the certificate again. If one of them has an error, its old
+// version stays active.
 func (s *Service) Reload() error {
 	s.reloadMu.Lock()
 	defer s.reloadMu.Unlock()
@@ -50,7 +50,8 @@ func (s *Service) Reload() error {
 	return nil
 }
 
-// settingsNeedingRestart returns a text with the settings that only a restart can change.
+// settingsNeedingRestart returns a text with all settings that only a restart can change. Reload compares the texts of
+// the old and the new configuration.
 func settingsNeedingRestart(c *config.Config) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, c.Listen, c.Proxies, c.HTTP, c.Upstream, c.Credentials, c.Admin.Credentials, c.Enforcement,

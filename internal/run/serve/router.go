@@ -16,12 +16,13 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// router tells owners, agents, operators and all other clients apart. It refuses a client that it is not sure of.
+// router decides whether a client is an owner, an agent, an operator or none of these. It refuses a client of which it
+// is not sure.
 type router struct {
 	enforcer  *enforce.Enforcer
 	mockKey   []byte
 	verifiers databaseVerifiers
-	tokens    *identity.JWT // verifies JWTs; nil: none are accepted
+	tokens    *identity.JWT // verifies JWTs; nil: JWTs are not accepted
 	databases map[string]databaseUpstreams
 	operators *operatorLogins
 	pools     func(agent string) config.Pool
@@ -29,7 +30,7 @@ type router struct {
 
 type databaseUpstreams struct {
 	owners []string
-	owner  proxy.Upstream // the connection for owners, without a role: an owner logs in as itself
+	owner  proxy.Upstream // the connection for owners; it has no role, since an owner logs in under its own name
 	agent  proxy.Upstream // the connection for agents
 }
 
@@ -64,7 +65,7 @@ func newRouter(cfg *config.Config, e *enforce.Enforcer, v databaseVerifiers, tok
 // Route implements proxy.Router.
 func (r *router) Route(user, database string) proxy.Route {
 	db, ok := r.databases[database]
-	// unless the server is known to ask owners for a password, no client is treated as an owner
+	// A client is only treated as an owner if the last check has shown that PostgreSQL asks owners for a password.
 	if ok && slices.Contains(db.owners, user) && r.verifiers[database].asksOwners.Load() {
 		return proxy.Route{Kind: proxy.Owner, Upstream: db.owner}
 	}
@@ -83,7 +84,7 @@ func (r *router) Route(user, database string) proxy.Route {
 		}
 		credential := access.Credential
 		if access.CertificateName != "" {
-			credential = r.mockCredential(user) // No password gets the agent in.
+			credential = r.mockCredential(user) // no password is right: the agent needs its certificate
 		}
 		return proxy.Route{
 			Kind: proxy.Agent, Upstream: upstream, Credential: credential, Password: password,
@@ -103,13 +104,13 @@ func (r *router) Route(user, database string) proxy.Route {
 	return proxy.Route{Kind: proxy.Refused, Credential: r.mockCredential(user)}
 }
 
-// mockCredential returns a verifier that no password of the user matches.
+// mockCredential returns a SCRAM verifier for the user that no password matches.
 func (r *router) mockCredential(user string) *scram.StoredCredentials {
 	mock := config.MockCredentials(r.mockKey, user)
 	return &mock
 }
 
-// poolOf returns the settings of an agent's pool; nil: its sessions have connections of their own.
+// poolOf returns the settings of an agent's pool, and nil if each of its sessions has its own connection.
 func (r *router) poolOf(agent string) *proxy.PoolSettings {
 	p := r.pools(agent)
 	if p.Mode != config.PoolTransaction {

@@ -1,5 +1,5 @@
-// Package serve runs the sidecar: it builds the enforcer, the proxy, the audit log and the HTTP listener from a
-// configuration, and stops them in the order that loses nothing.
+// Package serve runs the sidecar. It makes the enforcer, the proxy, the audit log and the HTTP listener from a
+// configuration, and stops them in an order in which no record is lost.
 //
 // Guarantee: no agent is served before its database has been verified, and none after [Service.Run] has begun to drain.
 // A reload either applies an agent list, a policy or a certificate as a whole, or leaves the old one active.
@@ -34,27 +34,27 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Options say what to serve. The field Config is required.
+// Options has the configuration and the settings of a service. Config is required.
 type Options struct {
 	Config    *config.Config
 	Log       *slog.Logger  // nil: slog.Default()
-	DrainTime time.Duration // how long sessions may go on after the service was told to end; 0: [DefaultDrain]
+	DrainTime time.Duration // how long sessions may continue after the service is told to end; 0: [DefaultDrain]
 
-	Version string // what the admin console says of the program's version
+	Version string // version of the program, which the admin console shows
 }
 
-// DefaultDrain is the default of Options.Drain. It is well within the time after which Kubernetes (30 s) and systemd
-// (90 s) kill a process. Sessions of owners use it up: their bytes are not parsed, so the proxy does not know whether
-// they are idle.
+// DefaultDrain is the default of Options.DrainTime. It is well below the time after which Kubernetes (30 s) and systemd
+// (90 s) kill a process. While an owner is connected, all of it passes: the proxy does not parse owners' messages, and
+// so does not know whether their sessions are idle.
 const DefaultDrain = 10 * time.Second
 
-// Service is a sidecar with its listeners open.
+// Service is a sidecar whose listeners are open.
 type Service struct {
 	log             *slog.Logger
 	drainTime       time.Duration
 	config          atomic.Pointer[config.Config]
 	credentials     *config.Credentials
-	certificate     atomic.Pointer[tls.Config] // the listener's certificate; nil: no TLS
+	certificate     atomic.Pointer[tls.Config] // TLS configuration of the listeners; nil: no TLS
 	registry        *prometheus.Registry
 	metrics         *metrics.Metrics
 	audit           *audit.Log
@@ -63,17 +63,17 @@ type Service struct {
 	proxy           *proxy.Server
 	router          *router
 	operators       *operatorLogins
-	tokens          *identity.JWT // verifies JWTs; nil: none are accepted
+	tokens          *identity.JWT // verifies JWTs; nil: JWTs are not accepted
 	clientListeners []net.Listener
-	http            net.Listener    // the listener of HTTP; nil: it is off
-	sweepers        *sweepScheduler // nil if no consent registry is configured
-	httpServices    *httpServices   // nil if no caller can have a token
+	http            net.Listener    // listener of HTTP; nil: HTTP is off
+	sweepers        *sweepScheduler // nil: no consent registry is configured
+	httpServices    *httpServices   // nil: no caller can have a token
 	isDraining      atomic.Bool
 	reloadMu        sync.Mutex
 	startedAt       time.Time
 }
 
-// New opens the listeners and the audit log, and then verifies the databases. The service serves nobody until
+// New opens the listeners and the audit log, and then verifies the databases. Clients are served only after
 // [Service.Run] is called.
 func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if o.Config == nil {
@@ -121,7 +121,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	return s, err
 }
 
-// poolNumbers returns the numbers of the pools of each database.
+// poolNumbers returns the counts of connection pools, summed for each database.
 func (s *Service) poolNumbers() (out []metrics.Pool) {
 	for _, p := range s.proxy.Pools() {
 		if len(out) == 0 || out[len(out)-1].Database != p.Database {
@@ -135,7 +135,7 @@ func (s *Service) poolNumbers() (out []metrics.Pool) {
 	return out
 }
 
-// openListeners opens the ports, and reads the certificate and the credentials that they need.
+// openListeners opens the listeners, and reads the certificate and the credentials that they need.
 func (s *Service) openListeners(cfg *config.Config) (err error) {
 	sockets, err := findPassedSockets()
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *Service) openListeners(cfg *config.Config) (err error) {
 	return err
 }
 
-// openRecords makes the metrics and opens the audit log and the consent registries.
+// openRecords makes the metrics, and opens the audit log and the consent registries.
 func (s *Service) openRecords(c *config.Config) (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = metrics.New(s.registry)
@@ -178,7 +178,7 @@ func (s *Service) openRecords(c *config.Config) (err error) {
 	return err
 }
 
-// startEnforcement verifies the databases, and makes the router that tells their agents from other clients.
+// startEnforcement verifies the databases, and makes the router that assigns clients to their kinds.
 func (s *Service) startEnforcement(ctx context.Context, cfg *config.Config) error {
 	sqltext.SetMaxBytes(cfg.StatementBytes())
 	databases, err := enforcedDatabases(cfg)
@@ -207,7 +207,7 @@ func (s *Service) startEnforcement(ctx context.Context, cfg *config.Config) erro
 	return err
 }
 
-// closeAfterFailure closes everything that New has opened.
+// closeAfterFailure closes everything that New has opened before it failed.
 func (s *Service) closeAfterFailure() {
 	for _, l := range s.clientListeners {
 		l.Close()
@@ -225,10 +225,10 @@ func (s *Service) closeAfterFailure() {
 	}
 }
 
-// Address returns the first address at which clients connect.
+// Address returns the first address at which clients can connect.
 func (s *Service) Address() net.Addr { return s.clientListeners[0].Addr() }
 
-// addresses returns the addresses at which clients connect, for the log.
+// addresses returns the addresses at which clients can connect, for the log.
 func (s *Service) addresses() string {
 	all := make([]string, len(s.clientListeners))
 	for i, l := range s.clientListeners {
@@ -237,7 +237,7 @@ func (s *Service) addresses() string {
 	return strings.Join(all, ", ")
 }
 
-// HTTPAddress returns the address of HTTP; nil if it is off.
+// HTTPAddress returns the address of the HTTP listener, and nil if HTTP is off.
 func (s *Service) HTTPAddress() net.Addr {
 	if s.http == nil {
 		return nil
@@ -245,7 +245,7 @@ func (s *Service) HTTPAddress() net.Addr {
 	return s.http.Addr()
 }
 
-// Ready returns nil if the agents of every database are served.
+// Ready returns nil if the agents of every database are served, and otherwise the reason.
 func (s *Service) Ready() error {
 	if s.isDraining.Load() {
 		return errors.New("draining")
@@ -253,7 +253,7 @@ func (s *Service) Ready() error {
 	return s.enforcer.Ready()
 }
 
-// Run serves until ctx ends, and then drains: it ends idle sessions at once, and the others when the drain time is
+// Run serves clients until ctx is canceled. Then it ends idle sessions at once, and all others when the drain time is
 // over.
 func (s *Service) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
@@ -296,7 +296,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return err
 }
 
-// startBackground starts the work that goes on until ctx ends.
+// startBackground starts the goroutines that work until ctx is canceled.
 func (s *Service) startBackground(ctx context.Context, wait *sync.WaitGroup) {
 	wait.Go(func() { s.cleanInteractions(ctx) })
 	if s.sweepers != nil {
@@ -311,8 +311,8 @@ func (s *Service) startBackground(ctx context.Context, wait *sync.WaitGroup) {
 	})
 }
 
-// shutdown drains the sessions and stops everything else. /readyz says no while draining, and /metrics goes on until
-// the sessions are gone.
+// shutdown ends the sessions and then stops everything else. Until the sessions have ended, /readyz returns an error,
+// and /metrics is still served.
 func (s *Service) shutdown(ctx context.Context, web *http.Server) error {
 	drained, cancel := context.WithTimeout(ctx, s.drainTime)
 	defer cancel()
@@ -332,11 +332,11 @@ func (s *Service) shutdown(ctx context.Context, web *http.Server) error {
 	return nil
 }
 
-// closeTimeout bounds the end of the HTTP server and of the audit log, whose disk may not answer.
+// closeTimeout limits how long closing the HTTP server and the audit log, whose disk may not respond, may take.
 const closeTimeout = 5 * time.Second
 
-// maxSessions returns how many sessions agents may have at a time: the number in the configuration, or as many as the
-// server has room for.
+// maxSessions returns how many sessions all agents together may have: the number in the configuration, or else as many
+// as PostgreSQL has room for.
 func (s *Service) maxSessions() int {
 	if limit := s.config.Load().MaxSessions; limit > 0 {
 		return limit
@@ -344,8 +344,8 @@ func (s *Service) maxSessions() int {
 	return s.enforcer.MaxSessions()
 }
 
-// enforcedAgents returns the logins for the enforcer: the agents of the configuration, with their lines in the
-// credentials file.
+// enforcedAgents returns the agents of the configuration for package enforce, with their logins in the credentials
+// file.
 func (s *Service) enforcedAgents(cfg *config.Config) []enforce.Agent {
 	var out []enforce.Agent
 	for _, name := range sortedKeys(cfg.Agents) {
@@ -371,7 +371,8 @@ func (s *Service) enforcedAgents(cfg *config.Config) []enforce.Agent {
 	return out
 }
 
-// verifyUser returns what verifies the tokens of users for whom agents act; nil: no tokens are accepted.
+// verifyUser returns the function that verifies the tokens of users for whom agents act. It returns nil if JWTs are not
+// accepted.
 func (s *Service) verifyUser() func(ctx context.Context, token, agent, database string) (map[string]string, time.Time, error) {
 	if s.tokens == nil {
 		return nil
@@ -379,7 +380,8 @@ func (s *Service) verifyUser() func(ctx context.Context, token, agent, database 
 	return s.tokens.VerifyUser
 }
 
-// representedUsers returns how an agent's sessions name the user for whom they act; nil: they act for no user.
+// representedUsers converts the key acts_for of an agent for package enforce. It returns nil if the agent acts for no
+// user.
 func representedUsers(a *config.ActsFor) *enforce.ActsFor {
 	switch {
 	case a == nil:
@@ -411,9 +413,9 @@ func enforcedDatabases(cfg *config.Config) ([]enforce.Database, error) {
 	return out, nil
 }
 
-// mockKey returns the key for the credentials of users who do not exist: see [config.MockCredentials]. It is the same
-// after a restart, so that a client learns nothing by trying a name before and after one. It is derived from the
-// passwords that the process has. Without passwords it is random.
+// mockKey returns the key from which [config.MockCredentials] derives the credentials of unknown users. It is derived
+// from passwords of the configuration, so that it is the same after a restart: a client must not learn from a changed
+// answer that a user is unknown. Without passwords the key is random.
 func mockKey(cfg *config.Config) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte("pgconsent mock key"))

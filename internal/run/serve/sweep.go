@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// NewOutbox returns the outbox that delivers messages of a registry; nil if no webhook is configured.
+// NewOutbox returns the outbox that sends the messages of a registry to the webhook. It returns nil if no webhook is
+// configured.
 func NewOutbox(cfg *config.Config, r *registry.Registry) (*sweep.Outbox, error) {
 	w := cfg.Consent.Webhook
 	if w == nil {
@@ -31,20 +32,20 @@ func NewOutbox(cfg *config.Config, r *registry.Registry) (*sweep.Outbox, error) 
 	return &sweep.Outbox{Registry: r, URL: w.URL, Secret: []byte(secret)}, nil
 }
 
-// sweepScheduler are the sweepers of all databases, with the last numbers of their registries.
+// sweepScheduler has the sweepers of all databases, which remove expired data, and the last results of their sweeps.
 type sweepScheduler struct {
 	service  *Service
 	period   time.Duration
 	list     []*sweep.Sweeper
-	outboxes []*sweep.Outbox // for each sweeper its outbox, in the same order; nil: there is no webhook
+	outboxes []*sweep.Outbox // outbox of each sweeper, with the same index; nil: no webhook
 	metrics  *metrics.Metrics
 
 	mu         sync.Mutex
 	lastCount  time.Time
-	lastSweeps map[string]operations.SweepState // the result of the last sweep, by database
+	lastSweeps map[string]operations.SweepState // result of the last sweep, by database
 }
 
-// newSweepers makes the sweepers; nil without a consent registry.
+// newSweepers makes a sweeper for each database. It returns nil if no consent registry is configured.
 func (s *Service) newSweepers(cfg *config.Config, counts *metrics.Metrics) (*sweepScheduler, error) {
 	if cfg.Consent == nil {
 		return nil, nil
@@ -69,7 +70,7 @@ func (s *Service) newSweepers(cfg *config.Config, counts *metrics.Metrics) (*swe
 	return out, nil
 }
 
-// run sweeps until ctx ends. A database that does not answer is tried again.
+// run sweeps all databases periodically until ctx is canceled. It tries a database again that did not respond.
 func (w *sweepScheduler) run(ctx context.Context) {
 	var wait sync.WaitGroup
 	for i, sweeper := range w.list {
@@ -83,7 +84,7 @@ func (w *sweepScheduler) run(ctx context.Context) {
 					sweeper.Log.Error("sweep", "error", err)
 					return
 				}
-				if r.RecordedEvents == nil || r.SweepRunning { // the sweep was not due
+				if r.RecordedEvents == nil || r.SweepRunning { // no sweep was due, or another proxy was sweeping
 					return
 				}
 				var deleted, anonymised int64
@@ -99,14 +100,14 @@ func (w *sweepScheduler) run(ctx context.Context) {
 	wait.Wait()
 }
 
-// storeResult keeps the result of a sweep, for operators.
+// storeResult stores the result of a sweep for the overview of operators.
 func (w *sweepScheduler) storeResult(database string, r sweep.Report, err error) {
 	s := operations.SweepState{Interval: w.period, At: time.Now(), Busy: r.SweepRunning, Failures: len(r.Failures),
 		Recorded: r.RecordedEvents}
 	switch {
 	case err != nil:
 		s.Problem = "the sweep could not begin: the log says why"
-	case r.RecordedEvents == nil && !r.SweepRunning: // the sweep was not due
+	case r.RecordedEvents == nil && !r.SweepRunning: // no sweep was due
 		return
 	}
 	for _, t := range r.Tables {
@@ -120,7 +121,7 @@ func (w *sweepScheduler) storeResult(database string, r sweep.Report, err error)
 	w.lastSweeps[database] = s
 }
 
-// lastSweep returns the result of the last sweep of a database.
+// lastSweep returns the result of the last sweep of a database, for the overview of operators.
 func (w *sweepScheduler) lastSweep(database string) *operations.SweepState {
 	if w == nil {
 		return nil
@@ -132,7 +133,8 @@ func (w *sweepScheduler) lastSweep(database string) *operations.SweepState {
 	return &s
 }
 
-// updateCounts updates the numbers, at most every few seconds. If a database does not answer, its old numbers stay.
+// updateCounts updates the metrics of the registries, at most every few seconds. If a database does not respond, its
+// old values stay.
 func (w *sweepScheduler) updateCounts(ctx context.Context) {
 	const countEvery = 5 * time.Second
 	w.mu.Lock()

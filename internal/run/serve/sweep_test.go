@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// Messages that a receiver accepted are counted as delivered, and those that it refused as failed.
+// Messages that the webhook has accepted are counted as delivered, and those that it has refused as failed.
 func TestDeliveriesAreCounted(t *testing.T) {
 	const rules = `version: 1
 attributes: { user: { type: text, source: credential } }

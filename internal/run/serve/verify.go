@@ -17,56 +17,57 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// While a database is verified, a reload of its policy and the end of the process wait. So the probes, which read
-// tables of any size, have little time at first, and twice as much each time that they are repeated. A probe that does
-// not finish in its time counts neither as a pass nor as a failure.
+// While a database is verified, a reload of its policy and the end of the process have to wait. Therefore the probes,
+// which read tables of any size, get little time at first, and twice as much at each repetition. A probe that does not
+// finish in time counts neither as passed nor as failed.
 //
-// Agents are served nevertheless. Row security protects the rows, and the examination has just found it switched on,
-// and the policies, views and functions as migrate made them. The probes look for mistakes that the examination does
-// not know of. Only the signed path is not used until its probe has passed. Unfinished probes are repeated later, and
-// "pgconsent doctor" gives them more time.
+// Agents are served nevertheless. Before the probes, the examination has found that row security is switched on, and
+// that policies, views and functions are as pgconsent migrate made them. The probes search for mistakes that the
+// examination does not know of. Only the signed path is not used before its probe has passed. Unfinished probes are
+// repeated later, and "pgconsent doctor" gives them more time.
 const (
-	probeTime      = 3 * time.Second  // how long all probes of a database may take when they run first
-	probeStatement = time.Second      // how long a probe's statement may take for one table
-	maxProbeFactor = 16               // repeated probes may take up to this many times as long
-	minProbeWait   = 15 * time.Second // the time after which unfinished probes are repeated at first; it doubles each time
+	probeTime      = 3 * time.Second  // for all probes of a database at their first run
+	probeStatement = time.Second      // for a probe's statement on one table at its first run
+	maxProbeFactor = 16               // repeated probes get at most this many times as much time
+	minProbeWait   = 15 * time.Second // time until unfinished probes are repeated first; it doubles each time
 	maxProbeWait   = 10 * time.Minute
 )
 
-// databaseVerifier verifies one database before its agents are served. Each time it lets doctor examine the database.
-// It tries logins without a password when the server has read its configuration, and pg_hba.conf with it, again. It
-// probes when the policy or the catalog has changed. Calls for one database come one after the other.
+// databaseVerifier verifies one database before its agents are served. It examines the database each time. It checks
+// that logins need a password only after the server has read its configuration, and pg_hba.conf with it, again. It runs
+// the probes when policy or catalog have changed. Calls for the same database do not overlap.
 type databaseVerifier struct {
 	config *config.Config
 	log    *slog.Logger
 
-	loadTime string // the time at which the server loaded the configuration under which it asked owners for a password
-	// the server asked owners for a password at the last try; before, no client is served as an owner
+	loadTime string // when the server loaded the configuration under which logins were checked last
+	// the last check has shown that the server asks owners for a password; before, no client is treated as an owner
 	asksOwners  atomic.Bool
 	loginFound  []doctor.Finding
 	probes      probeState
 	signedPath  signedPath
-	examination atomic.Pointer[operations.Diagnosis] // the last result of doctor, for operators
+	examination atomic.Pointer[operations.Diagnosis] // the last findings, for operators
 }
 
-// probeState is what the last probes of a database have found.
+// probeState is the result of the last probes of a database.
 type probeState struct {
 	found              []doctor.Finding
-	passedVersions     string          // the versions of policy and catalog for which all probes passed
-	unfinishedVersions string          // the versions of policy and catalog for which the probes were not finished
-	passedParts        map[string]bool // the parts of the unfinished probes that have passed
-	retryDelay         time.Duration   // the time until unfinished probes are repeated
+	passedVersions     string          // versions of policy and catalog for which all probes have passed
+	unfinishedVersions string          // versions of policy and catalog for which probes are unfinished
+	passedParts        map[string]bool // those of the unfinished probes' parts that have passed
+	retryDelay         time.Duration   // time until unfinished probes are repeated
 	nextAttempt        time.Time       // when unfinished probes are repeated
-	timeFactor         int             // how many times as long the repeated probes may take
+	timeFactor         int             // repeated probes get this many times as much time
 }
 
-// signedPath says whether statements may take the signed path.
+// signedPath says whether statements may read through the signed views, which is called the signed path, instead of
+// under row security.
 type signedPath struct {
-	closedReason string // the reason why statements may not take the signed path; "": they may
-	passedPlan   string // the hash of the plan whose probe passed last; "": none
+	closedReason string // why statements may not take the signed path; "": they may
+	passedPlan   string // hash of the last plan whose probe has passed; "": none
 }
 
-// databaseVerifiers are the verifiers of all databases, by name.
+// databaseVerifiers has the verifiers of all databases, by name.
 type databaseVerifiers map[string]*databaseVerifier
 
 func newVerifiers(c *config.Config, log *slog.Logger) databaseVerifiers {
@@ -77,7 +78,7 @@ func newVerifiers(c *config.Config, log *slog.Logger) databaseVerifiers {
 	return verifiers
 }
 
-// verify is the function that package enforce calls to verify a database.
+// verify verifies a database. Package enforce calls it.
 func (all databaseVerifiers) verify(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
 	v, ok := all[t.Database.Name]
 	if !ok {
@@ -92,7 +93,7 @@ func (all databaseVerifiers) verify(ctx context.Context, conn *pgx.Conn, t enfor
 	return err
 }
 
-// storeFindings keeps the findings, for operators.
+// storeFindings stores the findings for the overview of operators.
 func (v *databaseVerifier) storeFindings(err error) {
 	e := operations.Diagnosis{At: time.Now()}
 	if err != nil && !errors.As(err, new(enforce.SignedPathOff)) {
@@ -131,7 +132,7 @@ func (v *databaseVerifier) checkDatabase(ctx context.Context, conn *pgx.Conn, t 
 		return err
 	}
 	if unsafeErr != nil {
-		return unsafeErr // some tables are suspended, and the probes would fail at them
+		return unsafeErr // Some tables are suspended, and the probes would fail at them.
 	}
 	if versions := t.Policy.Version() + " " + t.Snapshot.Version(); v.probes.areDue(versions) {
 		if err := v.runProbes(ctx, conn, db, target, versions); err != nil {
@@ -141,7 +142,7 @@ func (v *databaseVerifier) checkDatabase(ctx context.Context, conn *pgx.Conn, t 
 	return v.signedPathError()
 }
 
-// areDue tells whether the probes must run for these versions.
+// areDue reports whether the probes have to run for these versions of policy and catalog.
 func (p *probeState) areDue(versions string) bool {
 	return p.passedVersions != versions && (p.unfinishedVersions != versions || !time.Now().Before(p.nextAttempt))
 }
@@ -153,7 +154,7 @@ func (v *databaseVerifier) runProbes(ctx context.Context, conn *pgx.Conn, db *co
 	if p.unfinishedVersions != versions {
 		p.passedParts, p.timeFactor = map[string]bool{}, 1
 	}
-	target.PassedProbes = p.passedParts // On a busy server the probes get further each time, and get more time.
+	target.PassedProbes = p.passedParts // what has passed is not repeated
 	target.ProbeTime = time.Duration(p.timeFactor) * probeStatement
 	p.timeFactor = min(2*p.timeFactor, maxProbeFactor)
 	found, err := v.probeAsAgent(ctx, conn, db, target)
@@ -165,7 +166,7 @@ func (v *databaseVerifier) runProbes(ctx context.Context, conn *pgx.Conn, db *co
 		return err
 	}
 	if doctor.HasUnfinished(found) {
-		// The time is short, since full text, LIKE and JSON are slow without the signed path.
+		// The first delay is short, because full-text search, LIKE and JSON are slow without the signed path.
 		if p.retryDelay = min(2*p.retryDelay, maxProbeWait); p.retryDelay == 0 || p.unfinishedVersions != versions {
 			p.retryDelay = minProbeWait
 		}
@@ -186,9 +187,8 @@ func (v *databaseVerifier) runProbes(ctx context.Context, conn *pgx.Conn, db *co
 	return nil
 }
 
-// closedReason returns the reason why statements may not take the signed path; "" if its probe has passed, now or
-// before. Unlike row security, the signed path is used only once it was probed: without it statements are read under
-// row security, and only take longer.
+// closedReason returns why statements may not take the signed path, and "" if its probe has passed now or before. The
+// signed path is not used before that; statements then run under row security, and only take longer.
 func closedReason(passedProbes map[string]bool, found []doctor.Finding) string {
 	for _, f := range found {
 		if f.Severity == doctor.SeverityNoSignedPath {
@@ -201,8 +201,8 @@ func closedReason(passedProbes map[string]bool, found []doctor.Finding) string {
 	return "its probe was not finished"
 }
 
-// update says whether statements may take the signed path under the plan with a hash. The last result for a plan
-// counts until there is another, however long that takes.
+// update sets whether statements may take the signed path with the plan of this hash. If the probe was not finished,
+// its last result for the same plan stays valid.
 func (s *signedPath) update(hash string, passedProbes map[string]bool, found []doctor.Finding) {
 	s.closedReason = closedReason(passedProbes, found)
 	switch {
@@ -215,8 +215,7 @@ func (s *signedPath) update(hash string, passedProbes map[string]bool, found []d
 	}
 }
 
-// signedPathError returns the error that keeps statements from the signed path, if its probe failed or was not
-// finished.
+// signedPathError returns an error if statements may not take the signed path. Package enforce then uses row security.
 func (v *databaseVerifier) signedPathError() error {
 	if v.signedPath.closedReason != "" {
 		return enforce.SignedPathOff{Reason: v.signedPath.closedReason}
@@ -224,7 +223,8 @@ func (v *databaseVerifier) signedPathError() error {
 	return nil
 }
 
-// checkLogins returns an error if the server lets owners in without a password, and notes the result for the router.
+// checkLogins returns an error if the server lets owners log in without a password, and stores the result for the
+// router.
 func (v *databaseVerifier) checkLogins(ctx context.Context, db *config.Database, target doctor.Target) error {
 	clientTLS, err := v.config.Upstream.ClientTLS()
 	if err != nil {
@@ -245,8 +245,8 @@ func (v *databaseVerifier) checkLogins(ctx context.Context, db *config.Database,
 	return err
 }
 
-// probeAsAgent runs the probes as the agent role. They have a time limit of their own, since little of ctx's time may
-// be left; if ctx is canceled they end.
+// probeAsAgent runs the probes with the agent role. The probes have their own time limit, since little may be left of
+// the time of ctx. If ctx is canceled, they end.
 func (v *databaseVerifier) probeAsAgent(ctx context.Context, conn *pgx.Conn, db *config.Database,
 	target doctor.Target) ([]doctor.Finding, error) {
 	agent, err := v.config.ConnString(db, db.Roles.Agent, db.Secrets.Agent)

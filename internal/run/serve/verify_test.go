@@ -28,7 +28,7 @@ func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 	}
 }
 
-// While the probe for newer catalogs is not finished, the last result for the same plan counts.
+// If the probe for a newer catalog is not finished, the last result for the same plan stays valid.
 func TestLastProbeResultCounts(t *testing.T) {
 	s := &signedPath{}
 	for i, c := range []struct {

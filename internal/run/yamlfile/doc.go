@@ -1,7 +1,7 @@
-// Package yamlfile reads the YAML files that people write for pgconsent: policies, tests of policies and the
+// Package yamlfile parses the YAML files that people write for pgconsent: policies, tests of policies and the
 // configuration.
 //
-// It takes the part of YAML that says each thing once and in one place: mappings with plain keys, lists and scalars, in
-// one document. Every value carries its place in the file, so that an error can name it. Tokens are bounded before they
-// are parsed: the parser goes down one call for each level of nesting.
+// The package accepts a part of YAML: one document of mappings with plain keys, lists and scalars, without anchors,
+// aliases, tags or merge keys. Each value has its place in the file, so that errors can name it. The nesting is limited
+// before the text is parsed, since the parser is recursive.
 package yamlfile

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Error is a mistake in a file, or something unwise in it, with its place.
+// Error is a mistake in a file, or a warning about something in it, with its place.
 type Error struct {
 	File       string `json:"file"`
-	Line       int    `json:"line"` // the line, counted from 1; 0: the error is about the whole file
+	Line       int    `json:"line"` // line, counted from 1; 0: the error is about the whole file
 	Column     int    `json:"column"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion,omitempty"`
@@ -27,7 +27,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors are all errors found in reading, in the order of the files.
+// Errors has all errors that were found in the files, in their order.
 type Errors []*Error
 
 func (e Errors) Error() string {

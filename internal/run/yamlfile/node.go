@@ -5,7 +5,7 @@ import "slices"
 // Kind is the kind of a node.
 type Kind int
 
-// The kinds.
+// Kinds of nodes.
 const (
 	ScalarNode Kind = iota
 	NullNode
@@ -18,10 +18,10 @@ func (k Kind) String() string {
 	return [...]string{"a single value", "nothing", "a mapping", "a list", "an alias, anchor, tag or merge key"}[k]
 }
 
-// ScalarType says how a scalar is written.
+// ScalarType is the type of a scalar, as the file writes it.
 type ScalarType string
 
-// The ways to write a scalar. A number in quotes is a string.
+// Types of scalars. A number in quotes is a string.
 const (
 	StringScalar  ScalarType = "string"
 	IntegerScalar ScalarType = "int"
@@ -29,26 +29,26 @@ const (
 	BoolScalar    ScalarType = "bool"
 )
 
-// Node is a value of a file.
+// Node is a value in a file.
 type Node struct {
 	Place
 	Kind       Kind
-	Value      string // the value of a scalar without quotes; true or false for a boolean
-	SourceText string // the value as the file writes it: a boolean may be True
+	Value      string // value of a scalar, without quotes; of a boolean: true or false
+	SourceText string // the scalar as the file writes it; a boolean may be True
 	ScalarType ScalarType
 
-	// The fields of a mapping, in the order of the file.
+	// Keys and values of a mapping, in the order of the file.
 	Keys      []string
 	KeyPlaces []Place
 	Values    []*Node
 
-	Items []*Node // the items of a list
+	Items []*Node // items of a list
 
 	quotedText  string // a string as the file writes it
-	quotedPlace Place  // the place of the first character of quotedText
+	quotedPlace Place  // place of the first character of quotedText
 }
 
-// Get returns the value of a key, or nil.
+// Get returns the value of a key of a mapping, and nil if the mapping does not have the key.
 func (n *Node) Get(key string) *Node {
 	if i := slices.Index(n.Keys, key); i >= 0 {
 		return n.Values[i]
@@ -56,8 +56,8 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// PlaceOfByte returns the place in the file of a byte in a string's value. The file may write the string folded or with
-// escapes.
+// PlaceOfByte returns the place in the file of the byte at offset in a string's value. In the file, the string may be
+// folded or written with escapes.
 func (n *Node) PlaceOfByte(offset int) Place {
 	place := n.quotedPlace
 	if n.quotedText == "" {

@@ -14,21 +14,21 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Format says which YAML a kind of file may use.
+// Format says which parts of YAML a kind of file may use.
 type Format struct {
-	// RefuseOther is the message about an alias, an anchor, a tag or a merge key. Without it they are nodes of kind
-	// [OtherNode], which the reader refuses as values of the wrong kind.
+	// RefuseOther is the error message for an alias, an anchor, a tag or a merge key. If it is "", they become nodes of
+	// kind [OtherNode], which the user of the node refuses.
 	RefuseOther string
 
-	// SecondDocument is the message, and its suggestion, about a file with more than one document.
+	// SecondDocument is the error message for a file with more than one document, and SecondDocumentFix is the suggestion.
 	SecondDocument, SecondDocumentFix string
 
-	// CheckText checks each text of the file, and the line of a syntax error. nil: any text is accepted.
+	// CheckText checks each scalar of the file, and the line of a syntax error. If it is nil, every text is accepted.
 	CheckText func(at Place, text string) *Error
 }
 
-// Parse reads a file. A nil node without an error is an empty file. Of several errors, syntax errors stop the reading;
-// others are collected, and a node comes with them.
+// Parse parses a file. It returns nil without an error for an empty file. After a syntax error it returns no node;
+// other errors are collected and returned with the node.
 func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 	start := Place{file, 1, 1}
 	data, textError := decodeText(file, data)
@@ -46,7 +46,7 @@ func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 			return nil, Errors{start.Errorf("", "not YAML: %s", err)}
 		}
 		place := placeOf(file, syntax.GetToken())
-		if f.CheckText != nil { // CheckText explains text such as ${VARIABLE}, whose braces the parser takes for a mapping
+		if f.CheckText != nil { // The parser takes the braces of ${VARIABLE} for a mapping.
 			if textError := f.CheckText(place, lineText(data, place.Line)); textError != nil {
 				return nil, Errors{textError}
 			}
@@ -68,7 +68,7 @@ func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 	return root, r.errs
 }
 
-// yamlReader turns the parser's nodes into nodes of this package.
+// yamlReader converts the parser's nodes to nodes of this package.
 type yamlReader struct {
 	Format
 	file string
@@ -183,8 +183,7 @@ func (r *yamlReader) readKey(place Place, key ast.MapKeyNode) (string, bool) {
 
 var duplicateKeyPattern = regexp.MustCompile(`mapping key "(.*)" already defined at \[(\d+:\d+)\]`)
 
-// explainMessage returns a suggestion for a parser's message, and the message in words for people who do not write
-// parsers.
+// explainMessage returns a message of the parser in simpler words, and a suggestion.
 func explainMessage(message string) (suggestion, plain string) {
 	switch {
 	case duplicateKeyPattern.MatchString(message):

@@ -2,8 +2,8 @@ package yamlfile
 
 import "slices"
 
-// NearestWord returns the candidate with the smallest edit distance to the written word; ok is false if none is similar
-// enough to have been meant.
+// NearestWord returns the candidate with the smallest edit distance to word. It returns false if no candidate is
+// similar enough.
 func NearestWord(word string, candidates []string) (string, bool) {
 	nearest, distance := "", len(word)/3+2
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
@@ -14,8 +14,7 @@ func NearestWord(word string, candidates []string) (string, bool) {
 	return nearest, nearest != ""
 }
 
-// editDistance returns the Levenshtein distance in bytes, in which two neighbours that changed places count as one
-// mistake.
+// editDistance returns the edit distance of two texts in bytes. Swapping two neighbouring bytes counts as one edit.
 func editDistance(a, b string) int {
 	rowAbove, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

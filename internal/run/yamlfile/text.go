@@ -9,7 +9,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// decodeText returns the file as UTF-8 text without a byte order mark, or an error if it is not text.
+// decodeText returns the text of a file without a byte order mark. It returns an error if the file is not valid UTF-8
+// text.
 func decodeText(file string, data []byte) ([]byte, *Error) {
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
 		return nil, Place{file, 1, 1}.Errorf("save it as UTF-8", "the file is UTF-16")
@@ -33,14 +34,13 @@ func decodeText(file string, data []byte) ([]byte, *Error) {
 	return data, nil
 }
 
-// Bounds of a file's nesting. The parser goes down one call for each level, and a file of a megabyte could have a
-// million.
+// Limits of the nesting of a file. The parser is recursive, and a file of 1 MB could have a million levels.
 const (
 	maxDepth  = 64
-	maxColumn = 2000 // the last column at which an entry of a list or a mapping may begin
+	maxColumn = 2000 // largest column at which an item of a list or a mapping may begin
 )
 
-// checkDepth returns an error if the tokens, which are not parsed yet, are nested too deeply.
+// checkDepth returns an error if the tokens of a file are nested too deeply. The parser has not seen them yet.
 func checkDepth(file string, tokens token.Tokens) *Error {
 	depth := 0
 	for _, t := range tokens {
@@ -61,7 +61,7 @@ func checkDepth(file string, tokens token.Tokens) *Error {
 	return nil
 }
 
-// lineText returns a line of a file by its number, counted from 1; "" if there is none.
+// lineText returns the line with the given number, counted from 1, and "" if there is no such line.
 func lineText(data []byte, number int) string {
 	for n, text := range strings.Split(string(data), "\n") {
 		if n+1 == number {
@@ -71,7 +71,7 @@ func lineText(data []byte, number int) string {
 	return ""
 }
 
-// hasOddSpace tells whether a name has an invisible character, or a space that YAML does not accept as one.
+// hasOddSpace reports whether a name has an invisible character, or a space that is not one in YAML.
 func hasOddSpace(name string) bool {
 	return strings.ContainsFunc(name, func(r rune) bool {
 		return r != ' ' && r != '\t' && unicode.IsSpace(r) || r == '\u200b' || r == '\ufeff'

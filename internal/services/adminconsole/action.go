@@ -10,18 +10,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// action is a command that acts on the process.
+// action is a command by which an operator acts on the process, such as RELOAD.
 type action struct {
 	name               string
-	argument           string // as HELP shows it; "": it takes none
+	argument           string // argument of the command, as HELP shows it; "": the command takes none
 	isArgumentOptional bool   // the argument may be left out
 	help               string
-	record             string // the operation in the record
-	// run runs the command. It returns the database that the record names, and a notice for the operator.
+	record             string // name of the operation in the audit record
+	// run runs the command. It returns the name of the database for the audit record, and a notice for the operator.
 	run func(c *Console, argument string) (database, notice string, err error)
 }
 
-// actions are the commands that act, in the order in which HELP lists them.
+// actions lists the commands that act on the process, in the order in which HELP shows them.
 var actions = []action{
 	{name: "RELOAD", help: "read agents, credentials, policies and the certificate again, as SIGHUP does",
 		record: "configuration.reload",
@@ -74,7 +74,7 @@ func killSession(c *Console, id string) (string, string, error) {
 	return database, "", err
 }
 
-// databases returns the databases that a command is about: the one of this name, or all for "".
+// databases returns the named database, or all databases if the name is "". It returns an error for an unknown name.
 func (c *Console) databases(name string) ([]string, error) {
 	names := c.Service.Databases()
 	if name == "" {
@@ -87,7 +87,8 @@ func (c *Console) databases(name string) ([]string, error) {
 	return []string{name}, nil
 }
 
-// runAction runs an action for an operator, logs it and records it. The notice is a WARNING if isWarning is set.
+// runAction runs an action for an operator, and writes it to the log and to the audit. If isWarning is set, the notice
+// is sent as a WARNING.
 func (c *Console) runAction(operator string, a action, argument string) (notice string, isWarning bool, err error) {
 	database, notice, err := a.run(c, argument)
 	record := audit.Call{Interface: "admin", CallerName: operator, Role: "operator", Database: database,
@@ -107,8 +108,8 @@ func (c *Console) runAction(operator string, a action, argument string) (notice 
 	return notice, false, err
 }
 
-// operatorError returns an error in the form that an operator gets. The text of any error is for operators, since it
-// may say what is wrong in one of their files.
+// operatorError converts an error to the error that an operator gets. Operators, unlike agents, get the text of every
+// error, since it may say what is wrong in their files.
 func operatorError(err error) *sqlstate.Error {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && err.Error() == e.Error() {

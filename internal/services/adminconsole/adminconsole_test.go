@@ -20,7 +20,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// process is a Service with fixed contents that records the commands it gets.
+// process is a Service with fixed content. It records the commands that are run.
 type process struct {
 	mu          sync.Mutex
 	actions     []string
@@ -91,7 +91,7 @@ func (p *process) Pools() []Pool {
 	return []Pool{{Database: "app", Agent: "chat", Size: 4, Used: 3, Idle: 1, Waiting: 2, TakenCount: 20, TimeoutCount: 5, WaitTime: 1500 * time.Millisecond}}
 }
 
-// testConsole is a console at an address that asks for no password.
+// testConsole is a console that listens at an address, and asks for no password.
 type testConsole struct {
 	*process
 	dsn     string
@@ -99,7 +99,7 @@ type testConsole struct {
 
 	mu         sync.Mutex
 	records    []audit.Call
-	auditError error // what the audit returns
+	auditError error // error with which the audit answers
 	dismissed  bool
 }
 
@@ -181,7 +181,7 @@ func TestTables(t *testing.T) {
 			"/* a */SHOW SUSPENDED -- b": fmt.Sprint([]any{"app", "relation", "public.notes", "changed", "Run pgconsent migrate."}),
 			"SHOW VERSION":               fmt.Sprint([]any{"pgconsent 1"}),
 		} {
-			// The second query uses a statement that is prepared by then.
+			// At the second time, the statement is prepared already.
 			for range 2 {
 				rows, err := conn.Query(t.Context(), sql)
 				if err != nil {
@@ -283,7 +283,7 @@ func TestActions(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), "RELOAD"); err == nil || !strings.Contains(err.Error(), "pgconsent.yaml:3:1: unknown key (SQLSTATE F0000)") {
 			t.Errorf("RELOAD: %v", err)
 		}
-		// A command that cannot be recorded in the audit takes effect, with a warning.
+		// A command whose audit record cannot be written takes effect nevertheless, and the operator gets a warning.
 		s.actions, s.notices, s.auditError = nil, nil, errors.New("the disk is full")
 		if _, err := conn.Exec(t.Context(), "KILL 0a1b"); err != nil || len(s.actions) != 1 || len(s.notices) != 1 ||
 			!strings.HasPrefix(s.notices[0], "WARNING the command took effect") {
@@ -292,7 +292,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// A text that is not a command fails with an error that says what to write, at which position, and runs nothing.
+// For a text that is not a command, the console runs nothing. The error has the position, and says what to write.
 func TestRefusals(t *testing.T) {
 	s := serve(t, nil)
 	conn := s.connect(t, pgx.QueryExecModeSimpleProtocol)
@@ -406,7 +406,7 @@ func TestExtendedProtocol(t *testing.T) {
 	}
 }
 
-// A user who is no longer an operator cannot run anything more, and is told why.
+// A user who is no longer an operator can run no further command. The error says why.
 func TestRemovedOperator(t *testing.T) {
 	s := serve(t, nil)
 	conn := s.connect(t, pgx.QueryExecModeCacheStatement)
@@ -426,7 +426,8 @@ func TestRemovedOperator(t *testing.T) {
 	}
 }
 
-// FuzzSession: whatever a peer sends, the session answers or ends. Nothing happens that is not a command.
+// FuzzSession sends arbitrary bytes to a session. The session must answer or end, and must do nothing that is not a
+// command.
 func FuzzSession(f *testing.F) {
 	query, _ := (&pgproto3.Query{String: "SHOW SESSIONS; RELOAD"}).Encode(nil)
 	parse, _ := (&pgproto3.Parse{Name: "a", Query: "SHOW STATS"}).Encode(nil)

@@ -7,24 +7,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// command is a command of an operator. It shows a table or acts, or does nothing, as SET does.
+// command is a command of an operator. It returns the rows of a table, runs an action, or does nothing (as SET).
 type command struct {
-	columns  []column // the columns of its answer; nil: it has none
+	columns  []column // columns of the table that the command returns; nil: it returns none
 	rows     func(c *Console) ([]row, error)
 	action   *action
 	argument string // argument of the action
-	tag      string // text of CommandComplete; for a table the number of rows follows
+	tag      string // tag of CommandComplete; for a table, the number of rows is added
 }
 
-// token is a word, a quoted name or text, or another character.
+// token is a word, a quoted name or string, or a single other character.
 type token struct {
 	text     string
 	isQuoted bool
-	position int // in characters, from 1
+	position int // position in the text, in characters, from 1
 }
 
-// parseCommands divides a text into its commands. A text without any has no commands. An error contains the position in
-// the text.
+// parseCommands parses the commands of a text. A text of spaces and comments has no commands. An error contains its
+// position in the text.
 func parseCommands(text string) ([]command, *sqlstate.Error) {
 	if !utf8.ValidString(text) {
 		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonNone, "the text is not UTF-8")
@@ -51,7 +51,7 @@ func parseCommands(text string) ([]command, *sqlstate.Error) {
 	return out, nil
 }
 
-// parseCommand reads one command.
+// parseCommand parses one command.
 func parseCommand(tokens []token) (command, *sqlstate.Error) {
 	first, arguments := tokens[0], tokens[1:]
 	switch {
@@ -59,7 +59,7 @@ func parseCommand(tokens []token) (command, *sqlstate.Error) {
 		return parseShow(first, arguments)
 	case first.isKeyword("HELP") && len(arguments) == 0:
 		return command{columns: helpColumns, rows: func(*Console) ([]row, error) { return helpRows(), nil }, tag: "SHOW"}, nil
-	case first.isKeyword("SET"): // Drivers set what they need at their start; nothing of it has an effect here.
+	case first.isKeyword("SET"): // Drivers send SET when they connect; the console ignores it.
 		return command{tag: "SET"}, nil
 	}
 	for i := range actions {
@@ -125,10 +125,10 @@ func unknownCommand(badToken token) *sqlstate.Error {
 		WithPosition(badToken.position).WithHint("HELP lists the commands.")
 }
 
-// isKeyword tells whether a token is this word, in upper or lower case.
+// isKeyword reports whether a token is the given keyword, in upper or lower case and not quoted.
 func (t token) isKeyword(word string) bool { return !t.isQuoted && strings.EqualFold(t.text, word) }
 
-// scan divides a text into tokens, without spaces and comments.
+// scan divides a text into tokens. It leaves out spaces and comments.
 func scan(text string) ([]token, *sqlstate.Error) {
 	s := scanner{remaining: []rune(text)}
 	var out []token
@@ -147,10 +147,10 @@ func scan(text string) ([]token, *sqlstate.Error) {
 	}
 }
 
-// scanner has the rest of a text.
+// scanner holds the part of a text that is not read yet.
 type scanner struct {
 	remaining []rune
-	position  int // how many characters are read
+	position  int // how many characters have been read
 }
 
 func (s *scanner) advance(n int) { s.remaining, s.position = s.remaining[n:], s.position+n }
@@ -184,7 +184,7 @@ func (s *scanner) skipSpace() *sqlstate.Error {
 	return nil
 }
 
-// token reads a token.
+// token reads the next token.
 func (s *scanner) token() (token, *sqlstate.Error) {
 	t := token{position: s.position + 1}
 	if quote := s.remaining[0]; quote == '"' || quote == '\'' {

@@ -1,9 +1,9 @@
-// Package adminconsole serves operators over the PostgreSQL protocol: tables about the process (SHOW SESSIONS, POOLS,
-// STATS, POLICY, SUSPENDED, VERSION, HELP), and commands that act on it (RELOAD, PAUSE, RESUME, KILL).
+// Package adminconsole serves operators over the PostgreSQL protocol. They can query tables about the process (SHOW
+// SESSIONS, POOLS, STATS, POLICY, SUSPENDED, VERSION, HELP), and act on it (RELOAD, PAUSE, RESUME, KILL).
 //
-// Guarantee: it answers from what a [Service] returns and from nothing else; it reaches no database and parses no SQL.
-// A command that acts is recorded and logged with the operator's name and its outcome. An operator who is no longer
+// Guarantee: an answer contains only what a [Service] returns. The console connects to no database and parses no SQL. A
+// command that acts is recorded and logged with the operator's name and its outcome. An operator who is no longer
 // allowed runs no further command.
 //
-// Not here: who is an operator, and the login, which package proxy makes.
+// Not here: the login, which is in package proxy, and the list of operators.
 package adminconsole

@@ -16,10 +16,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The bounds of what a session keeps.
+// Limits of a session.
 const (
-	maxMessage  = 64 << 10 // length of a message
-	maxPrepared = 1000     // prepared statements and portals
+	maxMessage  = 64 << 10 // length of the longest message, in bytes
+	maxPrepared = 1000     // number of prepared statements, and number of portals
 )
 
 // session is one operator's connection.
@@ -30,26 +30,26 @@ type session struct {
 	types              *pgtype.Map
 	preparedStatements map[string]*preparedStatement
 	portals            map[string]*portal
-	skipsUntilSync     bool // messages are skipped after an error in the extended protocol, up to Sync
+	skipsUntilSync     bool // after an error in the extended protocol, messages are skipped up to Sync
 }
 
-// preparedStatement is a prepared statement: one command, or none.
+// preparedStatement is a prepared statement. Its command is nil if the text was empty.
 type preparedStatement struct{ command *command }
 
-// portal is a command that is bound. Its rows are those of the moment when it is first executed.
+// portal is a bound command. Its rows are computed at the first Execute.
 type portal struct {
 	command  *command
 	formats  []int16
 	rows     []row
 	hasRun   bool
-	sentRows int // how many rows the client has
+	sentRows int // how many rows have been sent to the client
 }
 
-// errClientGone ends a session without a message, because the client has disconnected.
+// errClientGone ends a session without an error message, because the client has disconnected.
 var errClientGone = errors.New("the session is over")
 
-// Serve serves an operator whom the login has verified, from AuthenticationOk on. It returns nil when the client has
-// left, and otherwise the error to be told to it.
+// Serve serves an operator whose login has succeeded; its first message is AuthenticationOk. It returns nil when the
+// client has disconnected, and otherwise the error that is to be sent to the client.
 func (c *Console) Serve(_ context.Context, client net.Conn, operator string) error {
 	if err := c.Record(audit.Call{Interface: "admin", CallerName: operator, Role: "operator", Operation: "console.login",
 		Outcome: audit.OutcomeDone}); err != nil {
@@ -76,8 +76,8 @@ func (c *Console) Serve(_ context.Context, client net.Conn, operator string) err
 	}
 }
 
-// startupParameters are the settings that a client is told at its login. Drivers refuse servers that are too old, and
-// psql warns of a server that is newer than itself.
+// startupParameters are the settings that the console reports to a client after its login. The version is chosen so
+// that drivers do not refuse it as too old, and psql does not warn that it is newer than psql.
 var startupParameters = [][2]string{
 	{"client_encoding", "UTF8"}, {"DateStyle", "ISO, MDY"}, {"default_transaction_read_only", "off"},
 	{"in_hot_standby", "off"}, {"integer_datetimes", "on"}, {"IntervalStyle", "postgres"}, {"is_superuser", "off"},
@@ -85,7 +85,8 @@ var startupParameters = [][2]string{
 	{"TimeZone", "UTC"},
 }
 
-// sendStartup tells the client that it is logged in. Its cancel key is of no use: no command runs for long.
+// sendStartup sends the messages that end the login. The cancel key is random and has no effect, since no command runs
+// for long.
 func (s *session) sendStartup() {
 	s.backend.Send(&pgproto3.AuthenticationOk{})
 	for _, p := range startupParameters {
@@ -100,7 +101,7 @@ func (s *session) sendStartup() {
 
 func (s *session) sendReady() { s.backend.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'}) }
 
-// answerNext reads a message and stages the answer. An error ends the session.
+// answerNext reads a message and buffers the answer to it. If it returns an error, the session ends.
 func (s *session) answerNext() error {
 	message, err := s.backend.Receive()
 	if err != nil {
@@ -142,7 +143,7 @@ func (s *session) answerNext() error {
 	return err
 }
 
-// query answers a Query.
+// query answers a Query message.
 func (s *session) query(text string) error {
 	delete(s.portals, "")
 	commands, failure := parseCommands(text)
@@ -171,7 +172,8 @@ func (s *session) query(text string) error {
 	return nil
 }
 
-// answerExtended answers a message of the extended protocol, or returns the error to answer it with.
+// answerExtended answers a message of the extended protocol. It returns failure if the answer is an error, and err if
+// the session must end.
 func (s *session) answerExtended(message pgproto3.FrontendMessage) (failure *sqlstate.Error, err error) {
 	switch m := message.(type) {
 	case *pgproto3.Parse:
@@ -278,8 +280,8 @@ func (s *session) describe(m *pgproto3.Describe) *sqlstate.Error {
 	return nil
 }
 
-// execute runs the command of a portal, and stages up to most rows of it; 0: all. It returns the error to answer with,
-// or one that ends the session.
+// execute runs the command of a portal, and buffers up to maxRows of its rows; 0 means all. It returns failure if the
+// answer is an error, and err if the session must end.
 func (s *session) execute(p *portal, maxRows int) (failure *sqlstate.Error, err error) {
 	if !s.console.IsOperator(s.operator) {
 		return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
@@ -318,7 +320,7 @@ func (s *session) execute(p *portal, maxRows int) (failure *sqlstate.Error, err 
 	return nil, nil
 }
 
-// run runs the command of a portal once.
+// run runs the command of a portal at its first Execute, and stores the rows in the portal.
 func (s *session) run(p *portal) *sqlstate.Error {
 	switch c := p.command; {
 	case c.rows != nil:

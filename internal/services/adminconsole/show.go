@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// showTable is a table that SHOW answers.
+// showTable is a table that an operator can query with SHOW.
 type showTable struct {
 	name    string
 	help    string
@@ -13,7 +13,7 @@ type showTable struct {
 	rows    func(c *Console) ([]row, error)
 }
 
-// showTables are the tables, in the order in which HELP lists them.
+// showTables lists the tables in the order in which HELP shows them.
 var showTables = []showTable{
 	{"SESSIONS", "sessions of agents, owners and operators, the oldest first",
 		[]column{textColumn("id"), textColumn("kind"), textColumn("user"), textColumn("database"), textColumn("client"),
@@ -81,7 +81,7 @@ func suspendedRows(c *Console) (out []row, _ error) {
 // helpColumns are the columns of HELP.
 var helpColumns = []column{textColumn("command"), textColumn("what it does")}
 
-// helpRows are the rows of HELP: every command.
+// helpRows returns the rows of HELP: one for each command.
 func helpRows() (out []row) {
 	for _, s := range showTables {
 		out = append(out, row{"SHOW " + s.name, s.help})

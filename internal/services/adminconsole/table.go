@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// column is a column of a table. Its type is one that every client knows without asking the server.
+// column is a column of a table. Its type is a built-in type, which clients know without a query to the catalog.
 type column struct {
 	name string
 	oid  uint32
@@ -20,10 +20,10 @@ func floatColumn(name string) column   { return column{name, pgtype.Float8OID} }
 func booleanColumn(name string) column { return column{name, pgtype.BoolOID} }
 func timeColumn(name string) column    { return column{name, pgtype.TimestamptzOID} }
 
-// row has a value for each column: a string, int64, float64, bool or time.Time, and nil for NULL.
+// row has one value for each column: a string, int64, float64, bool or time.Time, or nil for NULL.
 type row []any
 
-// nullIfZero returns nil for an empty text and a zero time.
+// nullIfZero returns nil for the zero value of its type, and v otherwise.
 func nullIfZero[T comparable](v T) any {
 	var zeroValue T
 	if v == zeroValue {
@@ -32,10 +32,11 @@ func nullIfZero[T comparable](v T) any {
 	return v
 }
 
-// typeSizes has the sizes that a RowDescription states for types of fixed length; other types have none.
+// typeSizes has the sizes of the types of fixed length, for RowDescription; the other types have size -1.
 var typeSizes = map[uint32]int16{pgtype.Int8OID: 8, pgtype.Float8OID: 8, pgtype.BoolOID: 1, pgtype.TimestamptzOID: 8}
 
-// description describes the columns in these formats: none, one for all, or one for each.
+// description makes the RowDescription of the columns. As in Bind, formats has no element, one for all columns, or one
+// for each.
 func description(columns []column, formats []int16) *pgproto3.RowDescription {
 	out := &pgproto3.RowDescription{}
 	for i, c := range columns {
@@ -60,7 +61,8 @@ func formatOf(formats []int16, i int) int16 {
 	}
 }
 
-// dataRow encodes a row in these formats. Values in binary are encoded with types.
+// dataRow encodes a row. As in Bind, formats has no element, one for all columns, or one for each; types encodes binary
+// values.
 func dataRow(types *pgtype.Map, columns []column, r row, formats []int16) (*pgproto3.DataRow, error) {
 	out := &pgproto3.DataRow{Values: make([][]byte, len(columns))}
 	for i, v := range r {
@@ -80,7 +82,7 @@ func dataRow(types *pgtype.Map, columns []column, r row, formats []int16) (*pgpr
 	return out, nil
 }
 
-// textOf renders a value as PostgreSQL does.
+// textOf formats a value as PostgreSQL does in the text format.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -17,7 +17,7 @@ type Interaction struct {
 	ChannelType string `json:"channel_type,omitempty" maxLength:"64" doc:"Only channels of type api are tracked. Default: inferred from the channel's id."`
 }
 
-// Interactions is what is known of a session of interactions between a user and an assistant.
+// Interactions is a session of interactions between a user and an assistant.
 type Interactions struct {
 	UserID            string      `json:"user_id"`
 	ChannelID         string      `json:"channel_id"`
@@ -48,8 +48,8 @@ type (
 	}
 )
 
-// addInteractionOperations adds the operations of interactions. Their calls are not recorded: what they report is kept
-// in memory and nowhere else.
+// addInteractionOperations adds the operations on interactions. The audit does not record these calls: what they report
+// stays in memory only.
 func addInteractionOperations(s *Server) {
 	roles := []identity.Role{identity.Subject, identity.System, identity.Agent}
 	addOperation(s, Operation{ID: "air-interaction", Method: http.MethodPost, Path: "/v1/air/interactions", Tag: tagAIR,

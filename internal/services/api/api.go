@@ -29,19 +29,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Config is what the HTTP API needs. Service and Verifier are required.
+// Config has the settings of the HTTP API. Service and Verifier are required, and so is Service.Record.
 type Config struct {
 	Service  *operations.Service
 	Verifier identity.Verifier
 	Log      *slog.Logger // nil: nothing is logged
 
-	// MakeReport makes the report to a data subject. Decisions returns the newest audit records of decisions before a
-	// number (0: before none). Where a function is nil, its operations are not available.
+	// MakeReport makes the report to a data subject. ReadDecisions returns the newest audit records of decisions whose
+	// numbers are smaller than before (0: all). If a function is nil, the operations that need it return an error.
 	MakeReport    func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error)
 	ReadDecisions func(ctx context.Context, database string, before uint64, most int) (DecisionRecords, error)
 
-	CallsPerSecond float64       // how many calls a second one caller may make; 0: 50
-	BurstCalls     int           // how many calls may come at once; 0: 200
+	CallsPerSecond float64       // how many calls each caller may make per second; 0: 50
+	BurstCalls     int           // how many calls a caller may make at once; 0: 200
 	Timeout        time.Duration // how long a call may take; 0: 30 s
 }
 
@@ -49,22 +49,22 @@ type Config struct {
 const (
 	maxBodyBytes       = 64 << 10
 	maxQueryBytes      = 8 << 10
-	maxConcurrentCalls = 64 // how many calls are handled at a time
+	maxConcurrentCalls = 64 // how many calls are handled at the same time
 	bodyTimeout        = 10 * time.Second
 )
 
-// Server is the HTTP API. It is an http.Handler for /v1/ and /openapi.json.
+// Server is the HTTP API. It is an [http.Handler] for /v1/ and /openapi.json.
 type Server struct {
 	Config
 	mux           *http.ServeMux
 	api           huma.API
 	document      []byte
-	callerLimits  *rateLimiter // rate limits by caller
-	addressLimits *rateLimiter // rate limits of calls without a valid token, by address
+	callerLimits  *rateLimiter // limits the calls of each caller
+	addressLimits *rateLimiter // limits the calls without a valid token from each address
 	callSlots     chan struct{}
 }
 
-// New makes the API with all its resources.
+// New makes the HTTP API with all its operations.
 func New(c Config) (*Server, error) {
 	if c.Service == nil || c.Verifier == nil || c.Service.Record == nil {
 		return nil, errors.New("api: Config.Service, Service.Record and Config.Verifier are required")
@@ -96,12 +96,12 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// addOperations has the functions that add the operations of the API, one for each file of operations.
+// addOperations lists the functions that add the operations to the API. Each file of operations has one.
 var addOperations = []func(*Server){addConsentOperations, addPrivacyOperations, addGeneralizeOperations,
 	addContextOperations,
 	addReportOperations, addInteractionOperations}
 
-// documentConfig returns the frame of /openapi.json, without the operations.
+// documentConfig returns /openapi.json without the operations, which are added later.
 func documentConfig() huma.Config {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	return huma.Config{
@@ -128,7 +128,7 @@ func documentConfig() huma.Config {
 	}
 }
 
-// Call is a call in progress.
+// Call is a call of an operation that is being handled.
 type Call struct {
 	Caller         identity.Caller
 	operation      string
@@ -140,7 +140,7 @@ type Call struct {
 	answer         *bufferedAnswer
 }
 
-// AddAuditSubjects adds the persons that the call is about to its record.
+// AddAuditSubjects adds ids of the persons that the call is about to the call's audit record.
 func (c *Call) AddAuditSubjects(ids ...string) { c.auditSubjects = append(c.auditSubjects, ids...) }
 
 type callKey struct{}
@@ -170,7 +170,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	caller, err := s.verifyCaller(r)
 	if err != nil {
-		// The body is not read: a caller without a valid token shall not send much.
+		// The body is not read: a caller without a valid token must not make the server read much.
 		h.Set("Connection", "close")
 		if !s.addressLimits.allowCall(clientAddress(r), now) {
 			answerTooMany(w)
@@ -206,8 +206,8 @@ func (s *Server) verifyCaller(r *http.Request) (identity.Caller, error) {
 	return s.Verifier.Verify(r.Context(), token)
 }
 
-// runCall handles the request and writes the answer into a. A panic becomes an error answer; its value may quote data,
-// so that only its type is logged.
+// runCall runs the operation of the request and writes its answer into a. A panic is answered with an internal error.
+// The log gets only the type of the panic's value, which may quote data.
 func (s *Server) runCall(a *bufferedAnswer, r *http.Request, w http.ResponseWriter) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -231,8 +231,8 @@ func (s *Server) runCall(a *bufferedAnswer, r *http.Request, w http.ResponseWrit
 	handler.ServeHTTP(a, r)
 }
 
-// HasCanonicalPath reports whether the path of a request is written in canonical form. A multiplexer redirects paths
-// with // or .. before anybody has asked for a token.
+// HasCanonicalPath reports whether the path of a request is in canonical form. The HTTP multiplexer would redirect a
+// path with // or .. before the token of the request is verified.
 func HasCanonicalPath(r *http.Request) bool {
 	requestedPath := r.URL.Path
 	canonical := path.Clean("/" + requestedPath)
@@ -266,8 +266,8 @@ func unknownMethodError() *sqlstate.Error {
 		WithHint("The header Allow lists the methods that it supports.")
 }
 
-// readRequest reads the request. It refuses requests that two readers could understand differently, and those that are
-// too large.
+// readRequest reads the body of a request into the call. It refuses requests that are too large, or that two parsers
+// could read differently.
 func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 	problems := func(status int, code sqlstate.Code, format string, args ...any) *Problem {
 		return newProblem(status, sqlstate.New(code, sqlstate.ReasonSyntax, format, args...))
@@ -307,7 +307,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 		return tooLarge()
 	}
 	control := http.NewResponseController(w)
-	// A writer without support for deadlines has the server's own timeout.
+	// If w does not support deadlines, the read timeout of the HTTP server applies.
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	_ = control.SetReadDeadline(time.Time{})
@@ -335,7 +335,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 		charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return problems(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported, "the body is not application/json")
 	}
-	r.Header.Set("Content-Type", kind) // The library compares content types in lower case.
+	r.Header.Set("Content-Type", kind) // Package huma compares content types in lower case.
 	if err := strictjson.Check(body, strictjson.MaxDepth); err != nil {
 		code := sqlstate.InvalidParameterValue
 		if !utf8.Valid(body) {
@@ -378,7 +378,7 @@ func (s *Server) recordCall(ctx context.Context, call *Call, a *bufferedAnswer) 
 	return s.Service.Record(context.WithoutCancel(ctx), rec)
 }
 
-// answerBusy answers a call for which there is no room now.
+// answerBusy answers a call for which the server has no capacity now.
 func answerBusy(w http.ResponseWriter, hint string) {
 	w.Header().Set("Retry-After", "1")
 	newProblem(http.StatusServiceUnavailable,
@@ -386,14 +386,14 @@ func answerBusy(w http.ResponseWriter, hint string) {
 			hint).WithHint("Try again in a moment.")).write(w)
 }
 
-// answerTooMany answers a caller that calls too often.
+// answerTooMany answers a caller that has exceeded its rate limit.
 func answerTooMany(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	newProblem(http.StatusTooManyRequests, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
 		"too many calls").WithHint("Wait a second, and call less often.")).write(w)
 }
 
-// clientAddress is the address that a call comes from, without the port.
+// clientAddress returns the address from which a call comes, without the port.
 func clientAddress(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host
@@ -401,7 +401,7 @@ func clientAddress(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// logCause returns the part of an error that may be logged.
+// logCause returns the cause of an error, which is for the log, or "" if the error has none.
 func logCause(err error) string {
 	if e := sqlstate.AsError(err); e.Cause != nil {
 		return e.Cause.Error()
@@ -409,7 +409,7 @@ func logCause(err error) string {
 	return ""
 }
 
-// bufferedAnswer buffers an answer until the call is recorded.
+// bufferedAnswer holds an answer until the audit record of the call has been written.
 type bufferedAnswer struct {
 	header http.Header
 	status int
@@ -429,7 +429,7 @@ func (a *bufferedAnswer) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// reset removes what is buffered.
+// reset discards the buffered answer.
 func (a *bufferedAnswer) reset() { a.header, a.status = http.Header{}, 0; a.body.Reset() }
 
 // writeTo sends the buffered answer.

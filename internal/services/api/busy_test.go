@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// If an agent has no free session, the answer is 503 with the time after which to try again (RFC 9110, 10.2.3).
+// If all sessions of an agent are in use, the API answers with status 503 and the header Retry-After (RFC 9110,
+// 10.2.3).
 func TestRetryAfterWhenSessionsAreFull(t *testing.T) {
 	s := limited(t, Config{})
 	addOperation(s, Operation{ID: "look", Method: http.MethodGet, Path: "/v1/looked", Tag: "test", Roles: []identity.Role{identity.Admin}},

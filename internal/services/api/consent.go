@@ -13,7 +13,7 @@ import (
 
 const tagConsent = "consent"
 
-// ConsentStatus is the state of a user's relationship, as the API answers it.
+// ConsentStatus is the state of a user's relationship, as the API sends it.
 type ConsentStatus struct {
 	UserID       string       `json:"user_id"`
 	Stream       string       `json:"stream,omitempty" enum:"TEMPORARY,PARTNERED,ANONYMOUS" doc:"Left out of a consent without stream."`
@@ -53,7 +53,7 @@ type ConsentGrant struct {
 	Scope   string `json:"scope" doc:"What the consent is about; *: everything."`
 }
 
-// ConsentEvent is a record of the consent registry, as the API answers it.
+// ConsentEvent is a record of the consent registry, as the API sends it.
 type ConsentEvent struct {
 	ConsentGrant
 	Record    int64     `json:"record"`
@@ -68,7 +68,7 @@ type ConsentEvent struct {
 	Erased    bool      `json:"erased" doc:"The user was erased and cannot be identified any more."`
 }
 
-// ByWhom is the party that made a change of a consent.
+// ByWhom is the party that changed a consent.
 type ByWhom struct {
 	Role string `json:"role"`
 	ID   string `json:"id,omitempty"`
@@ -113,7 +113,7 @@ func consentEvent(r consent.Record) ConsentEvent {
 	return e
 }
 
-// timeOrNil returns nil for a time that is not set.
+// timeOrNil returns nil for the zero time, and otherwise the time in UTC.
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -208,7 +208,7 @@ type userRequest struct {
 	} `required:"false"`
 }
 
-// consentCommand makes the command of the request.
+// consentCommand returns the command that the request stands for.
 func (r *userRequest) consentCommand(action consent.Action) consent.Command {
 	c := consent.Command{Action: action, RequestKey: r.Key}
 	if r.Body != nil {
@@ -244,7 +244,7 @@ type decideRequest struct {
 	}
 }
 
-// The roles that operations and package consent allow.
+// The roles that may call the operations. Package operations and package consent check them again.
 var (
 	readRoles   = []identity.Role{identity.Subject, identity.Admin, identity.System}
 	changeRoles = []identity.Role{identity.Subject}
@@ -334,7 +334,7 @@ func addConsentOperations(s *Server) {
 		Description: "Every record, of one user or of all, in pages."}), s.consentAudit)
 }
 
-// consentStatus answers with the state of a user's relationship.
+// consentStatus handles the request for the state of a user's relationship.
 func (s *Server) consentStatus(ctx context.Context, c *Call, in *UserQuery) (*statusAnswer, error) {
 	st, err := s.Service.Status(ctx, c.Caller, in.UserID)
 	c.auditSubjects = aboutIDs(c, in.UserID)
@@ -350,7 +350,8 @@ func (s *Server) consentStatus(ctx context.Context, c *Call, in *UserQuery) (*st
 	return &statusAnswer{consentStatus(st.Consent, st.Now, st.At, st.OpenTask())}, nil
 }
 
-// aboutIDs returns the persons that a call is about, for its audit record: the requested user, or else the caller.
+// aboutIDs adds the person that a call is about to the ids for its audit record: the caller if it is a subject, and
+// otherwise the requested user.
 func aboutIDs(c *Call, requestedID string) []string {
 	if c.Caller.Role == identity.Subject {
 		requestedID = c.Caller.Subject
@@ -358,7 +359,7 @@ func aboutIDs(c *Call, requestedID string) []string {
 	return append(c.auditSubjects, requestedID)
 }
 
-// listGrants answers with the consents of a user.
+// listGrants handles the request for the consents of a user.
 func (s *Server) listGrants(ctx context.Context, c *Call, in *UserQuery) (*grantsAnswer, error) {
 	c.auditSubjects = aboutIDs(c, in.UserID)
 	consents, err := s.Service.Consents(ctx, c.Caller, in.UserID)
@@ -374,7 +375,7 @@ func (s *Server) listGrants(ctx context.Context, c *Call, in *UserQuery) (*grant
 	return out, nil
 }
 
-// executeCommand makes a change of a consent and answers with its result.
+// executeCommand changes a consent and returns the answer to the request.
 func (s *Server) executeCommand(ctx context.Context, c *Call, command consent.Command) (*changeAnswer, error) {
 	command.Interface = "http"
 	c.auditSubjects = aboutIDs(c, command.Subject)
@@ -385,7 +386,7 @@ func (s *Server) executeCommand(ctx context.Context, c *Call, command consent.Co
 	out := &changeAnswer{Status: http.StatusOK, Body: ConsentChange{Record: change.RecordNumber,
 		Repeated: change.IsRepeated}}
 	out.Body.ConsentStatus = consentStatus(change.Consent, change.RecordedAt, change.RecordedAt, change.Task)
-	if out.Body.UserID == "" { // No user in the answer: the registry recorded nothing.
+	if out.Body.UserID == "" { // Nothing was recorded, so that the registry returned no user.
 		out.Body.UserID, out.Body.LastModified = aboutIDs(&Call{Caller: c.Caller}, command.Subject)[0], nil
 	}
 	if change.Task != nil && (command.Action == consent.ActionUpgrade || command.Action == consent.ActionGrant) {
@@ -394,7 +395,7 @@ func (s *Server) executeCommand(ctx context.Context, c *Call, command consent.Co
 	return out, nil
 }
 
-// grant records a consent of a user.
+// grant handles the request to give a consent.
 func (s *Server) grant(ctx context.Context, c *Call, in *grantRequest) (*changeAnswer, error) {
 	b := in.Body
 	command := consent.Command{
@@ -409,7 +410,7 @@ func (s *Server) grant(ctx context.Context, c *Call, in *grantRequest) (*changeA
 	return s.executeCommand(ctx, c, command)
 }
 
-// revoke withdraws a consent of a user.
+// revoke handles the request to withdraw a consent.
 func (s *Server) revoke(ctx context.Context, c *Call, in *revokeRequest) (*changeAnswer, error) {
 	command := consent.Command{Action: consent.ActionRevoke, RequestKey: in.Key}
 	if b := in.Body; b != nil {
@@ -418,11 +419,11 @@ func (s *Server) revoke(ctx context.Context, c *Call, in *revokeRequest) (*chang
 	return s.executeCommand(ctx, c, command)
 }
 
-// erase removes the records of a user from the registry.
+// erase handles the request to remove a user's records from the registry.
 func (s *Server) erase(ctx context.Context, c *Call, in *userRequest) (*erasedAnswer, error) {
 	command := in.consentCommand(consent.ActionErase)
 	command.Interface = "http"
-	// The audit record of the call names no person, since the subject is erased.
+	// The audit record of the call has no id of the person, who is erased.
 	change, err := s.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return nil, err
@@ -432,7 +433,7 @@ func (s *Server) erase(ctx context.Context, c *Call, in *userRequest) (*erasedAn
 	return out, nil
 }
 
-// pendingPartnerships answers with the partnerships that wait for a decision.
+// pendingPartnerships handles the request for the partnerships that wait for a decision.
 func (s *Server) pendingPartnerships(ctx context.Context, c *Call, _ *struct{}) (*tasksAnswer, error) {
 	tasks, err := s.Service.PendingPartnerships(ctx, c.Caller)
 	if err != nil {
@@ -451,7 +452,7 @@ type historyQuery struct {
 	PageQuery
 }
 
-// consentHistory answers with a page of the records of a user.
+// consentHistory handles the request for a page of a user's records.
 func (s *Server) consentHistory(ctx context.Context, c *Call, in *historyQuery) (*eventsAnswer, error) {
 	c.auditSubjects = aboutIDs(c, in.UserID)
 	records, err := s.Service.History(ctx, c.Caller, in.UserID)
@@ -461,7 +462,7 @@ func (s *Server) consentHistory(ctx context.Context, c *Call, in *historyQuery) 
 	return eventsPage(records, in.PageQuery), nil
 }
 
-// eventsPage returns the requested page of the records.
+// eventsPage returns those of the records that are on the requested page.
 func eventsPage(records []consent.Record, page PageQuery) *eventsAnswer {
 	out := &eventsAnswer{}
 	out.Body.Events = []ConsentEvent{}

@@ -18,7 +18,7 @@ type PrivacyContext struct {
 	Enters       bool     `json:"enters" doc:"The caller may enter it."`
 }
 
-// EnteredContext is a context and how to enter it.
+// EnteredContext is a context that the caller has entered.
 type EnteredContext struct {
 	PrivacyContext
 	Created  bool     `json:"created"`

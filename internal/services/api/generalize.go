@@ -18,7 +18,7 @@ type GeneralizeFinding struct {
 	Message string `json:"message"`
 }
 
-// GeneralizeReport is what the checks of a generalized text found.
+// GeneralizeReport is the result of the checks of a generalized text.
 type GeneralizeReport struct {
 	Verdict    string              `json:"verdict" enum:"blocked,warned,clear"`
 	Findings   []GeneralizeFinding `json:"findings"`
@@ -26,7 +26,7 @@ type GeneralizeReport struct {
 	LongestRun int                 `json:"longest_run" doc:"The longest run of words that both have in the same order."`
 }
 
-// GeneralizeAnswer is a belief made of memories, and what the checks of its text found.
+// GeneralizeAnswer is the belief that a call made from memories, and the result of the checks of its text.
 type GeneralizeAnswer struct {
 	Made     bool             `json:"made" doc:"false: the text was only checked."`
 	Repeated bool             `json:"repeated" doc:"It was made before, from the same source."`

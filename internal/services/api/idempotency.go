@@ -19,7 +19,7 @@ func keyReusedProblem() *Problem {
 	return p
 }
 
-// replayAnswer answers a repeated call with the stored answer of the first one.
+// replayAnswer sends the stored answer of the first call in answer to a repeated call.
 func replayAnswer(a http.ResponseWriter, storedAnswer operations.Response) {
 	a.Header().Set("Content-Type", storedAnswer.ContentType)
 	a.Header().Set(replayedHeader, "true")
@@ -29,11 +29,12 @@ func replayAnswer(a http.ResponseWriter, storedAnswer operations.Response) {
 
 const replayedHeader = "Idempotent-Replayed"
 
-// runOnce runs a call that has an idempotency key, unless a call with the key was answered before.
+// runOnce runs a call that has an idempotency key. If a call with the key has been answered before, runOnce sends that
+// answer instead.
 func (s *Server) runOnce(ctx context.Context, call *Call, r *idempotentRequest, run func()) {
 	sum, err := operations.RequestDigest(r.method+" "+r.path, call.body)
 	if err != nil || r.key == "" || len(r.key) > operations.MaxKeyBytes {
-		run() // run refuses a request whose key is not valid.
+		run() // run refuses a request whose key is not valid
 		return
 	}
 	answer, storedAnswer, err := s.Service.Answers.BeginCall(ctx, call.Caller, r.key, sum, time.Now())
@@ -48,7 +49,7 @@ func (s *Server) runOnce(ctx context.Context, call *Call, r *idempotentRequest, 
 		replayAnswer(r.answer, storedAnswer.Response)
 	default:
 		var response *operations.Response
-		defer func() { s.Service.Answers.EndCall(call.Caller, answer, response) }() // The key is released also after a panic.
+		defer func() { s.Service.Answers.EndCall(call.Caller, answer, response) }() // also after a panic
 		run()
 		if status := r.answer.status; status >= 200 && status <= 299 {
 			response = &operations.Response{Status: status, ContentType: r.answer.header.Get("Content-Type"),
@@ -58,7 +59,7 @@ func (s *Server) runOnce(ctx context.Context, call *Call, r *idempotentRequest, 
 	}
 }
 
-// idempotentRequest is a call that may have an idempotency key.
+// idempotentRequest is a request that may have an idempotency key.
 type idempotentRequest struct {
 	method, path, key string
 	answer            *bufferedAnswer

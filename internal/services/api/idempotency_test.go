@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// After a failed call, its idempotency key can be used again. A call that succeeded is not made again, and a repetition
-// gets the same answer.
+// After a call that failed, its idempotency key can be used for a new call. After a call that succeeded, a repetition
+// of the call changes nothing and gets the same answer.
 func TestFailedCallsFreeTheirIdempotencyKey(t *testing.T) {
 	type errorBody struct{ Status int }
 	refused := sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "no").WithHint("ask")

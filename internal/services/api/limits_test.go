@@ -53,7 +53,8 @@ func get(t *testing.T, s *Server, path, token string) (*httptest.ResponseRecorde
 	return w, p
 }
 
-// Each caller's calls are counted separately. The rate is so low here that a slow machine makes no difference.
+// The API limits the calls of each caller separately. The rate is so low here that the speed of the machine does not
+// matter.
 func TestRateOfACaller(t *testing.T) {
 	s := limited(t, Config{CallsPerSecond: 1e-6, BurstCalls: 3})
 	for i := range 5 {
@@ -66,7 +67,7 @@ func TestRateOfACaller(t *testing.T) {
 	if w, _ := get(t, s, "/v1/nothing", "admin-2"); w.Code != http.StatusNotFound {
 		t.Errorf("another caller: %d", w.Code)
 	}
-	// Calls without a token are counted by address, and do not reduce the rate of callers with one.
+	// Calls without a valid token are limited by address. They do not count as calls of callers with a token.
 	s.addressLimits = newRateLimiter(1e-6, 3)
 	for i := range 5 {
 		w, _ := get(t, s, "/v1/nothing", "wrong")
@@ -80,7 +81,7 @@ func TestRateOfACaller(t *testing.T) {
 	}
 }
 
-// A used-up burst is refilled at the rate, and the limiter's memory is limited.
+// A caller whose burst is used up gets new calls at the rate, and the limiter forgets callers that no longer call.
 func TestRateLimiterBurst(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	r := newRateLimiter(50, 200)

@@ -15,27 +15,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/operations"
 )
 
-// Operation describes one operation of a resource.
+// Operation describes an operation of the API.
 type Operation struct {
-	ID          string // such as consent-status: its id in /openapi.json
+	ID          string // id of the operation in /openapi.json, such as consent-status
 	Method      string
 	Path        string
 	Tag         string
 	Summary     string
 	Description string
 
-	Roles          []identity.Role // the roles that may call the operation; package operations decides the rest
+	Roles          []identity.Role // roles that may call the operation; package operations may refuse further callers
 	Writes         bool            // the operation may change something
 	AboutEverybody bool            // the operation is about all data subjects of the database
-	SkipsAudit     bool            // calls of the operation are not recorded
-	// a call with the Idempotency-Key of an earlier one gets the earlier answer; the change itself keeps no keys
+	SkipsAudit     bool            // the audit does not record calls of the operation
+	// A repeated call with the same Idempotency-Key gets the first answer from memory, because the change itself does not
+	// record the key.
 	HasIdempotencyKey bool
 	Status            int            // the HTTP status of success; 0: 200
 	OtherStatuses     map[int]string // other success statuses, with their descriptions
 	Errors            []int          // error statuses besides those that every operation has
 }
 
-// Idempotent is embedded in the input of operations that take an idempotency key.
+// Idempotent is embedded in the inputs of operations that accept an idempotency key.
 type Idempotent struct {
 	Key string `header:"Idempotency-Key" maxLength:"200" doc:"A key of your choice: a repeated call with the same key makes the change only once. Another change with it is refused."`
 }
@@ -47,7 +48,8 @@ var commonErrors = []int{
 	http.StatusInternalServerError, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// addOperation registers an operation. Callers without one of its roles are refused before the request is read.
+// addOperation adds an operation to the API. A caller that has none of the operation's roles is refused before the
+// request is parsed.
 func addOperation[I, O any](s *Server, o Operation, handler func(context.Context, *Call, *I) (*O, error)) {
 	if o.Status == 0 {
 		o.Status = http.StatusOK
@@ -61,7 +63,7 @@ func addOperation[I, O any](s *Server, o Operation, handler func(context.Context
 		OperationID: o.ID, Method: o.Method, Path: o.Path, Tags: []string{o.Tag}, Summary: o.Summary,
 		Description:   o.Description + "\n\nRoles: " + operations.RoleList(o.Roles) + ".",
 		DefaultStatus: o.Status, Errors: slices.Compact(errs), Security: []map[string][]string{{"bearer": {}}},
-		MaxBodyBytes: -1, BodyReadTimeout: -1, // This package has read the body already.
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // this package has read the body already
 	}
 	op.Middlewares = huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 		call := ctx.Context().Value(callKey{}).(*Call)
@@ -120,8 +122,8 @@ func addOperation[I, O any](s *Server, o Operation, handler func(context.Context
 	}
 }
 
-// findNull returns the place of a null in a body, or "" if there is none. No member takes null, which the library takes
-// for a missing member.
+// findNull returns the place of a null in a body, or "" if there is none. No member may be null; package huma would
+// treat null like a missing member.
 func findNull(body []byte) string {
 	var value any
 	if len(body) == 0 || json.Unmarshal(body, &value) != nil {
@@ -150,7 +152,7 @@ func findNull(body []byte) string {
 	return look("body", value)
 }
 
-// extraHeaders are headers of answers besides those of every answer, by status.
+// extraHeaders has, by HTTP status, headers of answers that not every answer has.
 var extraHeaders = map[int]map[string]*huma.Header{
 	http.StatusUnauthorized: {"WWW-Authenticate": {
 		Description: "Bearer", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
@@ -158,7 +160,7 @@ var extraHeaders = map[int]map[string]*huma.Header{
 		Schema: &huma.Schema{Type: huma.TypeInteger}}},
 }
 
-// statusCodeText writes an HTTP status as three digits.
+// statusCodeText returns an HTTP status as text of three digits.
 func statusCodeText(status int) string {
 	return string([]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)})
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Patterns of the strings of a request, besides their lengths. With them in the document, requests that are made from
-// it are valid.
+// Patterns that strings in a request must match. They are part of /openapi.json, so that requests generated from it are
+// valid.
 const (
 	textPattern  = `^[^\x00]*$`
 	linePattern  = `^[^\x00-\x1f\x7f-\x9f]*$`
@@ -14,7 +14,7 @@ const (
 	pathPattern  = `^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`
 )
 
-// patternText describes each pattern, for the error message.
+// patternText describes each pattern, for error messages.
 var patternText = map[string]string{
 	textPattern:  "a text without NUL",
 	linePattern:  "a text without line breaks and other control characters",
@@ -23,7 +23,7 @@ var patternText = map[string]string{
 	pathPattern:  "a word of letters, digits, _ . : -, or several with slashes between",
 }
 
-// memberPatterns are the patterns of members and parameters, by the tags of operations. The pattern of a list applies
+// memberPatterns has the patterns of members and parameters, by the tags of operations. The pattern of a list applies
 // to each of its items.
 var memberPatterns = map[string]map[string]string{
 	tagConsent: {
@@ -41,7 +41,7 @@ var memberPatterns = map[string]map[string]string{
 	"audit": {"user_id": linePattern},
 }
 
-// addPatterns adds the patterns to the document, against which requests are checked.
+// addPatterns adds the patterns to /openapi.json, against which package huma checks requests.
 func (s *Server) addPatterns() {
 	setPattern := func(schema *huma.Schema, pattern string) {
 		if schema.Type == huma.TypeArray {

@@ -22,14 +22,14 @@ type Memory struct {
 	ConsentGrants []string `json:"consent_grants" doc:"Who is said to have consented: evidence only, without effect unless there is a record."`
 }
 
-// MemoryGrants is a memory with the grants that a change has added and removed.
+// MemoryGrants is a memory with the grants that a change has added to it and removed from it.
 type MemoryGrants struct {
 	Memory
 	Granted []string `json:"granted" doc:"Ids that were added."`
 	Revoked []string `json:"revoked" doc:"Ids that were removed."`
 }
 
-// PrivacyConsent is a record of consent.
+// PrivacyConsent is a recorded consent to the use of memories.
 type PrivacyConsent struct {
 	ID       string `json:"id"`
 	Store    string `json:"store"`
@@ -116,7 +116,7 @@ type (
 	auditAnswer struct{ Body privacy.AuditReport }
 )
 
-// privacyService returns the operations on memories of the caller's database.
+// privacyService returns the operations on memories for the caller's database.
 func (s *Server) privacyService(c identity.Caller) (*privacy.Service, error) {
 	db, err := s.Service.Database(c)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Problem is the body of every error.
+// Problem is the body of every answer with an error.
 type Problem struct {
 	Type   string  `json:"type" doc:"about:blank: the code says which error it is."`
 	Title  string  `json:"title" doc:"The status in words."`
@@ -25,14 +25,14 @@ type Problem struct {
 	Hint   string  `json:"hint,omitempty" doc:"What to do about it."`
 	Errors []Place `json:"errors,omitempty" doc:"What is wrong with the request, and where."`
 
-	// Consent is set with ConsentExpiredError.
+	// Consent is set only if the error is a ConsentExpiredError.
 	Consent *ConsentStatus `json:"consent,omitempty" doc:"With ConsentExpiredError of a status: the expired consent."`
 
-	// Report is set with PrivacyBlockedError.
+	// Report is set only if the error is a PrivacyBlockedError.
 	Report *GeneralizeReport `json:"report,omitempty" doc:"With PrivacyBlockedError: the findings of the checks."`
 }
 
-// Place is one error in a request, with the place where it is.
+// Place is one error in a request, and the place in the request where it is.
 type Place struct {
 	Location string `json:"location,omitempty" doc:"The parameter or the member of the body."`
 	Message  string `json:"message"`
@@ -47,7 +47,8 @@ func (p *Problem) GetStatus() int { return p.Status }
 // ContentType implements huma.ContentTypeFilter.
 func (p *Problem) ContentType(string) string { return problemJSON }
 
-// GetHeaders implements huma.HeadersError: after status 429 a call may succeed a second later.
+// GetHeaders implements huma.HeadersError. If there were too many calls at a time, the client may try again after one
+// second.
 func (p *Problem) GetHeaders() http.Header {
 	if p.Code != string(sqlstate.TooManyConnections) {
 		return nil
@@ -57,8 +58,7 @@ func (p *Problem) GetHeaders() http.Header {
 
 const problemJSON = "application/problem+json"
 
-// statusOf is the one table from error codes to HTTP statuses. The entry of a single code comes before the entry of its
-// class.
+// statusOf maps an error code to the HTTP status. A single code takes precedence over its class.
 func statusOf(code sqlstate.Code) int {
 	switch code {
 	case sqlstate.ConsentNotFound, sqlstate.UndefinedObject:
@@ -100,7 +100,7 @@ func statusOf(code sqlstate.Code) int {
 	}
 }
 
-// problemOf returns an error as callers see it. Errors that are not of this project have a fixed text.
+// problemOf converts an error to the problem that the caller gets. An error from outside pgconsent gets a fixed text.
 func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -127,7 +127,7 @@ func newProblem(status int, e *sqlstate.Error) *Problem {
 		Detail: e.Message, Hint: e.Hint}
 }
 
-// The library makes its own errors with this function: those of a request that does not match the document.
+// Package huma calls huma.NewError for its own errors: those of requests that do not match /openapi.json.
 func init() {
 	huma.DefaultArrayNullable = false
 	huma.ValidateStrictCasing = true
@@ -139,8 +139,8 @@ func init() {
 	}
 }
 
-// invalidRequest is the error of a request that does not match the document. Values are left out: the caller knows
-// them.
+// invalidRequest returns the error for a request that does not match /openapi.json. It leaves out the values in the
+// request, which the caller knows.
 func invalidRequest(ctx huma.Context, status int, message string, errs []error) huma.StatusError {
 	for _, err := range errs {
 		var statusError *sqlstate.Error
@@ -177,7 +177,7 @@ func invalidRequest(ctx huma.Context, status int, message string, errs []error) 
 	return p
 }
 
-// write sends a problem as the answer.
+// write sends the problem as the answer.
 func (p *Problem) write(w http.ResponseWriter) {
 	text, err := json.Marshal(p)
 	if err != nil {

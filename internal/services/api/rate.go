@@ -7,8 +7,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// rateLimiter limits how often each caller may call. It forgets callers that have not called for so long that their
-// burst is full again, so that memory is bounded.
+// rateLimiter limits how often each caller may call. To bound memory, it forgets callers whose burst is full again
+// because they have not called for long enough.
 type rateLimiter struct {
 	ratePerCaller rate.Limit
 	burstCalls    int
@@ -23,7 +23,7 @@ type callerBucket struct {
 	lastUsed time.Time
 }
 
-// maxCallers is how many callers have limits of their own at a time.
+// maxCallers is the number of callers that have a limit of their own at the same time.
 const maxCallers = 10_000
 
 func newRateLimiter(perSecond float64, burst int) *rateLimiter {
@@ -35,7 +35,7 @@ func (r *rateLimiter) allowCall(caller string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	refillTime := time.Duration(float64(r.burstCalls)/float64(r.ratePerCaller)*float64(time.Second)) + time.Second
-	// Callers are forgotten now and then, not with each call: there may be many.
+	// Callers are forgotten from time to time, not at each call, since there may be many callers.
 	if since := now.Sub(r.lastSweep); since > refillTime || len(r.buckets) >= maxCallers && since > time.Second {
 		for name, b := range r.buckets {
 			if now.Sub(b.lastUsed) > refillTime {

@@ -28,7 +28,8 @@ type decisionsQuery struct {
 	Limit  int   `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most."`
 }
 
-// DecisionRecords are audit records of decisions with their outcomes, newest first. A running statement has no outcome.
+// DecisionRecords has audit records of decisions, newest first, and the records of their outcomes. The decision about a
+// statement that still runs has no outcome.
 type DecisionRecords struct{ Decisions, Outcomes []audit.Record }
 
 type decisionsAnswer struct {
@@ -53,7 +54,7 @@ func addReportOperations(s *Server) {
 			"what became of them: how many rows were sent."}, s.answerDecisions)
 }
 
-// answerReport answers with the report to a data subject.
+// answerReport handles the request for the report to a data subject.
 func (s *Server) answerReport(ctx context.Context, c *Call, in *reportQuery) (*reportAnswer, error) {
 	subject, err := operations.SubjectOf(c.Caller, in.UserID)
 	if err != nil {
@@ -74,7 +75,7 @@ func (s *Server) answerReport(ctx context.Context, c *Call, in *reportQuery) (*r
 	return &reportAnswer{b.Bytes()}, nil
 }
 
-// answerDecisions answers with a page of the decisions of the caller's database.
+// answerDecisions handles the request for a page of the decisions of the caller's database.
 func (s *Server) answerDecisions(ctx context.Context, c *Call, in *decisionsQuery) (*decisionsAnswer, error) {
 	if s.ReadDecisions == nil {
 		return nil, newNoAuditError()
@@ -98,7 +99,7 @@ func (s *Server) answerDecisions(ctx context.Context, c *Call, in *decisionsQuer
 	return out, nil
 }
 
-// newNoAuditError is the error of an operation that needs an audit where none is kept.
+// newNoAuditError returns the error of an operation that needs the audit, if none is configured.
 func newNoAuditError() error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").
 		WithHint("audit: { mode: strict, file: audit/ }")

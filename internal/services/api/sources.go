@@ -13,11 +13,11 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// sourcesPath is the path below which the API serves sources, where the policy names none.
+// sourcesPath is the path below which the API serves sources if the policy does not name a path.
 const sourcesPath = "/v1/sources/"
 
-// serveSource answers a request for the full text of a row, and reports whether the request is one. Its paths come from
-// the policy, which may change while it is served, so that the document does not have them.
+// serveSource answers a request for the full text of a row. It returns false if the request is not one. The paths are
+// not in /openapi.json, because they come from the policy, which may change while the process runs.
 func (s *Server) serveSource(a *bufferedAnswer, r *http.Request) bool {
 	call := r.Context().Value(callKey{}).(*Call)
 	var p *policy.Policy
@@ -48,7 +48,7 @@ func (s *Server) serveSource(a *bufferedAnswer, r *http.Request) bool {
 	}
 	id, err := url.PathUnescape(escapedPath)
 	if err != nil || strings.Contains(escapedPath, "/") {
-		id = "" // An invalid id is answered like one that does not exist.
+		id = "" // an invalid id gets the same answer as one that does not exist
 	}
 	out, err := s.Service.ReadSource(r.Context(), call.Caller, p.Sources(), id)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Server) serveSource(a *bufferedAnswer, r *http.Request) bool {
 	text := func(v any) {
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(v) // The value is a text or null, which always can be written.
+		_ = e.Encode(v) // a text and null can always be encoded
 		b.Truncate(b.Len() - 1)
 	}
 	b.WriteByte('{')
@@ -82,7 +82,8 @@ func (s *Server) serveSource(a *bufferedAnswer, r *http.Request) bool {
 
 var retryHint = regexp.MustCompile(`Try again in ([0-9]{1,6}) second`)
 
-// retryAfter returns the seconds after which a limit allows another call, as the hint of its error says.
+// retryAfter returns the number of seconds after which the limit allows another call. It takes the number from the hint
+// of the limit's error.
 func retryAfter(hint string) string {
 	if m := retryHint.FindStringSubmatch(hint); m != nil {
 		return m[1]

@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// With the keyboard alone, a person signs in, withdraws consent and gives it again. Every page works in the size of a
-// phone and of a desktop, in light and dark colours. The pages load nothing from other hosts and keep their own content
-// security policy.
+// With the keyboard only, a person signs in, withdraws consent and gives it again. Every page is usable at the size of
+// a phone and of a desktop, in light and dark colours. The pages load nothing from other hosts, and comply with their
+// content security policy.
 func TestInABrowser(t *testing.T) {
 	c := browser(t)
 	r := running(t)
@@ -125,7 +125,7 @@ func TestInABrowser(t *testing.T) {
 			if err := json.Unmarshal(e.Params, &p); err != nil {
 				t.Fatal(err)
 			}
-			if (p.Entry.Level == "error" || p.Entry.Level == "warning") && !strings.Contains(p.Entry.Text, "status of 40") { // apart from pages that are refused
+			if (p.Entry.Level == "error" || p.Entry.Level == "warning") && !strings.Contains(p.Entry.Text, "status of 40") { // refused pages
 				t.Errorf("the browser complains: %s", e.Params)
 			}
 		case "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Page.javascriptDialogOpening":
@@ -137,7 +137,7 @@ func TestInABrowser(t *testing.T) {
 	}
 }
 
-// looks checks a list of pages in each size and colour theme.
+// looks checks the pages in both sizes and in both colour themes.
 func (c *chromium) looks(t *testing.T, r *demo.RunningDemo, role string, list ...string) {
 	t.Helper()
 	for _, path := range list {
@@ -155,7 +155,7 @@ func (c *chromium) looks(t *testing.T, r *demo.RunningDemo, role string, list ..
 	c.size(360, 740, true)
 }
 
-// sound checks a page for what is a problem on a phone, with a keyboard, with a screen reader, or with weak eyesight.
+// sound checks a page for problems on a phone, with a keyboard, with a screen reader, or with poor eyesight.
 func (c *chromium) sound(t *testing.T, description string) {
 	t.Helper()
 	var found []string

@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// chromium is a browser that the test controls through a pipe. Each message of the DevTools protocol ends in a NUL
+// chromium is a browser that the test controls through pipes by the DevTools protocol, whose messages end with a NUL
 // byte.
 type chromium struct {
 	t       *testing.T
@@ -177,7 +177,7 @@ func (c *chromium) must(method string, params, into any) {
 	}
 }
 
-// eval runs a script of the test in the page. The pages themselves contain none.
+// eval runs a script of the test in the page. The pages themselves contain no scripts.
 func (c *chromium) eval(script string, into any) {
 	c.t.Helper()
 	var out struct {
@@ -198,7 +198,7 @@ func (c *chromium) eval(script string, into any) {
 	}
 }
 
-// seen returns how many events of a kind have arrived.
+// seen returns how many events with this name have arrived.
 func (c *chromium) seen(method string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +210,7 @@ func (c *chromium) seen(method string) (n int) {
 	return n
 }
 
-// loading calls do, and waits until a page has loaded.
+// loading runs an action, and waits until the browser has loaded a page.
 func (c *chromium) loading(action func()) {
 	c.t.Helper()
 	before := c.seen("Page.loadEventFired")
@@ -248,7 +248,7 @@ func (c *chromium) press(key string) {
 
 func (c *chromium) write(text string) {
 	c.t.Helper()
-	// The page's autofocus may happen only after its load event.
+	// The browser may set the focus by autofocus only after the load event.
 	for deadline, focused := time.Now().Add(tier.Patience), false; !focused; time.Sleep(20 * time.Millisecond) {
 		if c.eval(`document.hasFocus() && ["INPUT", "TEXTAREA"].includes(document.activeElement.tagName)`, &focused); time.Now().After(deadline) {
 			c.t.Fatal("no field has the focus")
@@ -279,7 +279,7 @@ func (c *chromium) size(width, height int, dark bool) {
 	c.must("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": theme}}}, nil)
 }
 
-// shoot saves a picture of the whole page in the folder that CONSOLE_SCREENSHOTS names, if any.
+// shoot saves a picture of the page to the folder in CONSOLE_SCREENSHOTS, if this variable is set.
 func (c *chromium) shoot(name string) {
 	c.t.Helper()
 	dir := os.Getenv("CONSOLE_SCREENSHOTS")

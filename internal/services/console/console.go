@@ -1,11 +1,11 @@
 // Package console serves web pages without scripts. A data subject sees who may see and who has seen their data, and
-// withdraws consent. An owner sees people, and why an agent sees a row or not. An operator sees the state of the
-// sidecar.
+// withdraws consent. An admin sees people and their consents, and why an agent sees a row or not. An operator sees the
+// state of the sidecar.
 //
-// Guarantee: it has no rules of its own. It shows and changes data through package operations, as the caller whose
-// token opened the session, and each call is recorded before a byte of its answer is sent. No address has personal data
-// in it. A page runs no script, and loads nothing from another server. A session ends with its token, with a click, and
-// by a timeout.
+// Guarantee: the console decides nothing itself: it reads and changes data through package operations, as the caller
+// whose token opened the session. Each call is recorded before a byte of its answer is sent. No address contains
+// personal data. A page runs no script, and loads nothing from another server. A session ends when its token becomes
+// invalid, when the user signs out, and by a timeout.
 package console
 
 import (
@@ -27,19 +27,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Base is the path of the console.
+// Base is the path below which the console serves its pages.
 const Base = "/console/"
 
-// Config is what a console needs. Service and Verifier are required.
+// Config has the settings of a console. Service and Verifier are required.
 type Config struct {
 	Service       *operations.AdminService
 	Verifier      identity.Verifier
-	ServedOverTLS bool             // the console is served over TLS: the browser sends the cookies over nothing else
+	ServedOverTLS bool             // the console is served over TLS, and browsers must send its cookies over TLS only
 	Log           *slog.Logger     // nil: nothing is logged
 	Now           func() time.Time // the clock; nil: time.Now
 }
 
-// Console serves the pages.
+// Console is the HTTP handler of the pages.
 type Console struct {
 	Config
 	mux           *http.ServeMux
@@ -114,7 +114,7 @@ var (
 	consoleRoles = []identity.Role{identity.Subject, identity.Admin, identity.Operator}
 )
 
-// maxFormBytes is the limit of a form.
+// maxFormBytes is the size of the largest accepted form.
 const maxFormBytes = 64 << 10
 
 // ServeHTTP implements http.Handler, for paths that begin with [Base].
@@ -135,7 +135,7 @@ func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	handler, pattern := o.mux.Handler(r)
-	if pattern == "" { // The mux answers 404 and 405: they become pages.
+	if pattern == "" { // The mux would answer with status 404 or 405; the console sends a page instead.
 		status := &statusRecorder{header: http.Header{}}
 		handler.ServeHTTP(status, r)
 		if allow := status.header.Get("Allow"); allow != "" {
@@ -153,7 +153,7 @@ func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mux.ServeHTTP(w, r)
 }
 
-// statusRecorder records the status with which the mux would answer.
+// statusRecorder records the status and the headers of an answer, and discards its body.
 type statusRecorder struct {
 	header http.Header
 	code   int
@@ -163,25 +163,25 @@ func (s *statusRecorder) Header() http.Header         { return s.header }
 func (s *statusRecorder) Write(b []byte) (int, error) { return len(b), nil }
 func (s *statusRecorder) WriteHeader(code int)        { s.code = code }
 
-// request is a request of a signed-in user.
+// request is a request in a signed-in user's session.
 type request struct {
 	context.Context
 	httpRequest    *http.Request
-	form           url.Values // the form of a POST
+	form           url.Values // fields of the form, for a POST
 	session        *session
 	caller         identity.Caller
-	auditSubjects  []string // the persons that the answer is about; the audit records their ids
+	auditSubjects  []string // ids of the persons that the answer is about, for the audit record
 	aboutEverybody bool     // the answer is about all data subjects of the database
-	skipsAudit     bool     // the audit does not record the call: its page shows no data
+	skipsAudit     bool     // the audit does not record the request, whose page shows no data
 }
 
-// answer is the answer of a handler: a page, a file or a redirect.
+// answer is what a handler returns: a page, a file or a redirect.
 type answer struct {
 	template     string
 	title        string
 	data         any
 	status       int    // HTTP status; 0: 200
-	redirectPath string // path below Base to redirect to, in place of a page
+	redirectPath string // path below Base; if it is set, the answer is a redirect
 	file         *attachment
 }
 
@@ -190,13 +190,13 @@ type attachment struct {
 	body       []byte
 }
 
-// readHandler makes the HTTP handler of an operation that reads.
+// readHandler returns the HTTP handler of an operation that changes nothing.
 func (o *Console) readHandler(operation string, roles []identity.Role, f func(*request) (answer,
 	error)) http.HandlerFunc {
 	return o.newHandler(operation, roles, false, f)
 }
 
-// writeHandler makes the HTTP handler of an operation that changes something.
+// writeHandler returns the HTTP handler of an operation that may change something.
 func (o *Console) writeHandler(operation string, roles []identity.Role,
 	f func(*request) (answer, error)) http.HandlerFunc {
 	return o.newHandler(operation, roles, true, f)
@@ -249,7 +249,8 @@ func (o *Console) newHandler(operation string, roles []identity.Role, writes boo
 	}
 }
 
-// authorizeAndRun runs an operation for a caller with one of the roles, if a form that it sends belongs to the session.
+// authorizeAndRun runs an operation if the caller has one of the roles, and, if the operation changes something, if the
+// form is from the caller's session.
 func (o *Console) authorizeAndRun(c *request, roles []identity.Role, changes bool, f func(*request) (answer,
 	error)) (answer, error) {
 	if err := operations.RequireRole(c.caller, roles...); err != nil {
@@ -270,7 +271,8 @@ func (o *Console) authorizeAndRun(c *request, roles []identity.Role, changes boo
 	return f(c)
 }
 
-// parseForm reads a form. It refuses forms whose type, size or text no page of the console would send.
+// parseForm parses a form. It refuses forms that no page of the console would send, because of their type, size or
+// text.
 func parseForm(r *http.Request) error {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"),
 		";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
@@ -296,7 +298,7 @@ func parseForm(r *http.Request) error {
 	return nil
 }
 
-// writeAnswer sends an answer after the audit record of its call has become durable.
+// writeAnswer sends an answer. The caller of writeAnswer has written the audit record before.
 func (o *Console) writeAnswer(w http.ResponseWriter, r *http.Request, c *request, a answer) {
 	switch {
 	case a.redirectPath != "":
@@ -311,7 +313,7 @@ func (o *Console) writeAnswer(w http.ResponseWriter, r *http.Request, c *request
 	}
 }
 
-// renderPage sends a page; it renders the whole page before it sends anything.
+// renderPage renders a whole page and then sends it.
 func (o *Console) renderPage(w http.ResponseWriter, c *request, a answer) {
 	v := pageData{Title: a.title, Data: a.data, Base: Base}
 	if c != nil {
@@ -334,7 +336,7 @@ func (o *Console) renderPage(w http.ResponseWriter, c *request, a answer) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// problemText is an error as a page shows it.
+// problemText is an error in the words in which a page shows it.
 type problemText struct{ Title, Text, Hint string }
 
 var (
@@ -350,7 +352,8 @@ var (
 		"Try again in a moment. If it does not help, the operator of pgconsent has to check the audit."}
 )
 
-// describeError describes an error to a user, and returns the outcome for the audit record of the call.
+// describeError returns an error in words for the user, with the HTTP status. outcome and code are for the audit
+// record.
 func describeError(err error) (status int, p problemText, outcome, code string) {
 	switch {
 	case errors.Is(err, errForeignForm):

@@ -34,7 +34,7 @@ const (
 	braces = `{{.CSRF}} javascript:alert(1)//'"`
 )
 
-// servedDemo is a demo that runs once for all tests.
+// servedDemo is a demo that is started once for all tests.
 type servedDemo struct {
 	sync.Once
 	runningDemo *demo.RunningDemo
@@ -44,7 +44,7 @@ type servedDemo struct {
 
 var started, kernle servedDemo
 
-// running returns a demo whose ids and tables look like markup; all tests share it.
+// running returns a demo whose ids and names of tables look like markup. All tests share the demo.
 func running(t *testing.T) *demo.RunningDemo {
 	t.Helper()
 	return started.world(t, "./testdata/markup")
@@ -74,7 +74,7 @@ func (s *servedDemo) world(t *testing.T, name string) *demo.RunningDemo {
 	return s.runningDemo
 }
 
-// personView is a person with a browser that keeps cookies and runs no script.
+// personView is a person with a browser that stores cookies and runs no scripts.
 type personView struct {
 	t    *testing.T
 	base string
@@ -103,13 +103,13 @@ func newVisitor(t *testing.T, r *demo.RunningDemo) *personView {
 	return &personView{t, r.Access.HTTP + "/console/", &http.Client{Jar: jar, Timeout: tier.Patience}}
 }
 
-// signInAs signs in with the token of a role.
+// signInAs signs in to the shared demo with a token of the role.
 func signInAs(t *testing.T, role string) *personView {
 	t.Helper()
 	return signInTo(t, running(t), role)
 }
 
-// signInTo signs in to a demo.
+// signInTo signs in to a demo with a token of the role.
 func signInTo(t *testing.T, r *demo.RunningDemo, role string) *personView {
 	t.Helper()
 	p := newVisitor(t, r)
@@ -295,10 +295,10 @@ func TestSubjectWithdrawsAndGives(t *testing.T) {
 	if pageAfter := p.get("me"); strings.Contains(pageAfter.body, "agents see nothing by this consent") {
 		t.Error("what was said once is said again")
 	}
-	// Sending the form twice changes nothing the second time.
+	// The second time, the same form changes nothing.
 	p.submit(withdraw).says(t, "This was withdrawn before")
 
-	// Withdrawing and granting need the same: one form without fields to fill in.
+	// Withdrawing and giving take the same effort: one form without fields to fill in.
 	give := p.get("me").button(t, "Give consent")
 	if len(give.fields) != len(withdraw.fields) || len(withdraw.fields) != 1 {
 		t.Errorf("withdrawing asks for %v, granting for %v", withdraw.fields, give.fields)
@@ -422,7 +422,7 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// A refusal is the same for every reason, so that it tells nothing about the page.
+// A subject gets the same refusal for every page of other roles, so that it learns nothing about the page.
 func TestRefusalsAreUniform(t *testing.T) {
 	admin := signInAs(t, "admin")
 	handle := regexp.MustCompile(`href="/console/(person/[^"]+)"`).FindStringSubmatch(admin.get("people").body)[1]
@@ -442,7 +442,7 @@ func TestRefusalsAreUniform(t *testing.T) {
 			t.Errorf("POST %s: %d", path, got.status)
 		}
 	}
-	// A form with another person's name added still applies to the sender only.
+	// A form with the id of another person still changes the consent of the sender only.
 	f := url.Values{"csrf": csrf["csrf"], "subject": {"user-04"}}
 	p.post("me/withdraw", f).says(t, "Your consent is withdrawn")
 	if rows(t, "assistant", "user-03") != 0 || rows(t, "assistant", "user-04") != 3 {
@@ -487,7 +487,7 @@ func TestCrossSiteForms(t *testing.T) {
 	json.Header.Set("Content-Type", "text/plain")
 	refused("as plain text", json, 400)
 
-	// A login form that this browser was not given signs nobody in.
+	// A login form that was given to another browser signs nobody in.
 	stranger := consoleRoles(t)
 	form := consoleRoles(t).get("login").forms(t)[0]
 	form.fields.Set("token", running(t).Access.Tokens["subject:user-05"])
@@ -538,7 +538,7 @@ func TestSignIn(t *testing.T) {
 	}
 	p.http.CheckRedirect = nil
 
-	// After signing out, the session's cookie is useless, even if it was copied.
+	// After the user has signed out, a copy of the session's cookie is useless.
 	u, err := url.Parse(p.base)
 	if err != nil {
 		t.Fatal(err)
@@ -589,7 +589,7 @@ var paths = map[string][]string{
 	"operator":          {"operations", "people"},
 }
 
-// Ids, reasons and names of tables appear as text, not as markup, and no address contains them.
+// Ids, reasons and names of tables appear on pages as text and not as markup. No address contains them.
 func TestMarkupIsText(t *testing.T) {
 	for _, id := range []string{script, image, braces} {
 		p := signInAs(t, "subject:"+id)
@@ -645,7 +645,7 @@ func TestMarkupIsText(t *testing.T) {
 	}
 }
 
-// Every response has the security headers, refusals and static files too.
+// Every response has the security headers, also refusals and static files.
 func TestHeaders(t *testing.T) {
 	check := func(description string, got page, status int) {
 		t.Helper()
@@ -679,7 +679,7 @@ func TestHeaders(t *testing.T) {
 	for path, status := range map[string]int{"": 200, "login": 200, "me": 200, "nowhere": 404, "console.css": 200,
 		"icon.svg": 200, "pages/page.html": 404, "me/withdraw": 405, "../v1": 404, "login/": 404} {
 		if path == "../v1" {
-			continue // the response is not the console's
+			continue // the response is from the API, not from the console
 		}
 		check(path, p.get(path), status)
 	}

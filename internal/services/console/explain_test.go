@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// If the database is slow, the page tells the person to try again, and shows nothing of the request.
+// If the database is too slow, the page asks the person to try again, and shows no details of the error.
 func TestSlowDatabaseIsExplained(t *testing.T) {
 	status, p, outcome, code := describeError(fmt.Errorf("public.episodes: timeout: %w", context.DeadlineExceeded))
 	if status != http.StatusGatewayTimeout || p.Title != "This took too long" ||

@@ -59,7 +59,7 @@ var templateFuncs = template.FuncMap{
 	},
 }
 
-// granteeText prints the id of a grantee.
+// granteeText formats the id of a grantee.
 func granteeText(id string) string {
 	if id == consent.AnyGrantee {
 		return "everybody"
@@ -76,7 +76,7 @@ var categoryWords = map[string]string{
 	consent.CategoryStatistical: "Statistics",
 }
 
-// categoryWord prints a category; the application's own are printed as they are.
+// categoryWord returns the word for a category of data. A category that the application defines is returned unchanged.
 func categoryWord(name string) string {
 	top, rest, hasSubcategory := strings.Cut(name, "/")
 	word, ok := categoryWords[top]
@@ -118,7 +118,7 @@ var partyWords = map[consent.Role]string{
 var viaWords = map[string]string{"cli": "the command line", "http": "the HTTP interface", "mcp": "an MCP client",
 	"console": "this console", "sweep": "the sweeper"}
 
-// stateWord prints the state of a consent in one or a few words.
+// stateWord describes the state of a consent in one or a few words.
 func stateWord(c consent.Consent, now time.Time) string {
 	switch c.StateAt(now) {
 	case consent.StateGiven:
@@ -136,7 +136,7 @@ func stateWord(c consent.Consent, now time.Time) string {
 	}
 }
 
-// numberText prints a number with separators.
+// numberText formats a number with a thin space between groups of three digits.
 func numberText(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -145,7 +145,7 @@ func numberText(n any) string {
 	return digits
 }
 
-// pluralText prints a number with its noun.
+// pluralText formats a number followed by its noun in the singular or plural.
 func pluralText(n any, singular, plural string) string {
 	if fmt.Sprint(n) == "1" {
 		return "1 " + singular
@@ -164,7 +164,7 @@ func bytesWord(n int64) string {
 	}
 }
 
-// agoText prints how long before now a time was.
+// agoText formats the time that has passed from t to now.
 func agoText(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {
@@ -183,7 +183,7 @@ func agoText(t, now time.Time) string {
 	}
 }
 
-// asSentence makes a text begin with a capital and end with a full stop.
+// asSentence returns the text with a capital letter at its start and a full stop at its end.
 func asSentence(s string) string {
 	if s == "" {
 		return ""

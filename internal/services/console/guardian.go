@@ -7,12 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// The pages of guardians, and of the persons whose guardian a subject is (their wards).
+// Pages for guardians. A subject's wards are the persons whose guardian the subject is.
 
-// wardEntry is a ward with the address of their page, which is valid in this session alone.
+// wardEntry is a ward. Its handle is the part of the page's address that stands for the ward's id, in this session
+// only.
 type wardEntry struct{ Name, Handle string }
 
-// fillGuardians adds a person's guardians and wards.
+// fillGuardians adds the subject's guardians and wards to the page.
 func (o *Console) fillGuardians(c *request, p *personView) (err error) {
 	if p.Guardians, err = o.Service.Guardians(c, c.caller); err != nil {
 		return err
@@ -24,7 +25,7 @@ func (o *Console) fillGuardians(c *request, p *personView) (err error) {
 	return err
 }
 
-// wardOfRequest returns the ward that the address names.
+// wardOfRequest returns the id of the ward whose handle is in the request's address.
 func (c *request) wardOfRequest() (string, error) {
 	id, ok := c.session.idOf(c.httpRequest.PathValue("handle"))
 	if !ok {
@@ -50,7 +51,7 @@ func (o *Console) showWard(c *request) (answer, error) {
 	return answer{template: "ward", title: "People whose guardian you are", data: p}, nil
 }
 
-// withdrawForWard withdraws one consent of a ward, or all.
+// withdrawForWard withdraws one consent of a ward, or all of them.
 func (o *Console) withdrawForWard(c *request) (answer, error) {
 	id, err := c.wardOfRequest()
 	if err != nil {
@@ -83,11 +84,11 @@ func (o *Console) withdrawForWard(c *request) (answer, error) {
 	return answer{redirectPath: "me/for/" + c.httpRequest.PathValue("handle")}, nil
 }
 
-// categoriesForParty are the categories that a consent to one party can have.
+// categoriesForParty are the categories that a consent to a single party can have.
 var categoriesForParty = []string{consent.CategoryEssential, consent.CategoryBehavioral, consent.CategoryImprovement,
 	consent.CategoryStatistical}
 
-// giveConsentTo gives a consent to one named party, about everything.
+// giveConsentTo gives a single named party a consent about everything.
 func (o *Console) giveConsentTo(c *request) (answer, error) {
 	command := consent.Command{Action: consent.ActionGrant, Grantee: strings.TrimSpace(c.form.Get("to"))}
 	for _, category := range categoriesForParty {

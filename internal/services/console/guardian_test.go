@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// appoint makes somebody a guardian, or dismisses them, as the controller.
+// appoint appoints a guardian or dismisses one, in the name of the controller.
 func appoint(t *testing.T, action consent.Action, guardian, ward string) {
 	t.Helper()
 	if _, err := running(t).Registry().Execute(t.Context(),
@@ -20,7 +20,7 @@ func appoint(t *testing.T, action consent.Action, guardian, ward string) {
 
 var wardEntry = regexp.MustCompile(`href="/console/(me/for/[^"]+)"`)
 
-// A guardian sees and withdraws the consents of a ward. The pages of both show it.
+// A guardian sees and withdraws the consents of a ward. The pages of both say so.
 func TestGuardian(t *testing.T) {
 	appoint(t, consent.ActionAppoint, "user-14", "user-13")
 	ward := signInAs(t, "subject:user-13")
@@ -61,7 +61,7 @@ func TestGuardian(t *testing.T) {
 	ward = signInAs(t, "subject:user-13")
 	appoint(t, consent.ActionDismiss, "user-14", "user-of-no-record")
 
-	// The ward's address works in this session only, and not after the guardian is dismissed.
+	// The address of a ward's page works in the guardian's session only, and no longer after the guardian is dismissed.
 	if p := ward.get(link[1]); p.status != 404 {
 		t.Errorf("another session's address: %d", p.status)
 	}

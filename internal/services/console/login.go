@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// loginCookie proves that the form was given to this browser, so that nobody can sign others in with a token of their
-// own.
+// loginCookie holds the random value of the login form. It shows that the form was sent to this browser, so that an
+// attacker cannot sign in a victim with the attacker's token.
 const loginCookie = "pgconsent_form"
 
 type loginPage struct {
@@ -44,7 +44,7 @@ func (o *Console) loginPage(w http.ResponseWriter, status int, p loginPage) {
 	o.renderPage(w, nil, answer{template: "login", title: "Sign in", data: p, status: status})
 }
 
-// login begins a session with the token of the form.
+// login begins a session with the token that the user has entered in the form.
 func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	if err := parseForm(r); err != nil {
 		status, p, _, _ := describeError(err)
@@ -60,7 +60,7 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimSpace(r.PostForm.Get("token"))
 	caller, err := o.Verifier.Verify(r.Context(), token)
 	if err != nil || !isPerson(caller) {
-		// The answer is the same for whatever was wrong. A right token is accepted however many wrong ones came before.
+		// The answer is the same whatever is wrong with the token. A valid token is accepted even after many failures.
 		if !o.loginAttempts.countFailure() {
 			w.Header().Set("Retry-After", "10")
 			o.loginPage(w, http.StatusTooManyRequests,
@@ -112,7 +112,7 @@ func (o *Console) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, Base+"login", http.StatusSeeOther)
 }
 
-// redirectToLogin redirects to the login page, where the session is missing or over.
+// redirectToLogin redirects to the login page. It is called when there is no session, or the session has ended.
 func (o *Console) redirectToLogin(w http.ResponseWriter, r *http.Request, _ []byte) {
 	http.Redirect(w, r, Base+"login", http.StatusSeeOther)
 }
@@ -134,7 +134,7 @@ func (o *Console) showHome(c *request) (answer, error) {
 	return answer{redirectPath: homePath(c.caller.Role)}, nil
 }
 
-// loginLimiter slows down guessing of tokens: 20 failures are free, then one each second.
+// loginLimiter slows down the guessing of tokens: after 20 failed logins, it allows one more failure per second.
 type loginLimiter struct {
 	now          func() time.Time
 	mu           sync.Mutex
@@ -144,7 +144,7 @@ type loginLimiter struct {
 
 const freeAttempts = 20
 
-// refill allows more failures for the time that has passed.
+// refill adds the failures that have become allowed since the last call.
 func (t *loginLimiter) refill() {
 	now := t.now()
 	if t.refilledAt.IsZero() {
@@ -155,7 +155,7 @@ func (t *loginLimiter) refill() {
 	t.refilledAt = now
 }
 
-// countFailure counts a failed login, and reports whether it is within the limit.
+// countFailure counts a failed login, and returns false if there were too many.
 func (t *loginLimiter) countFailure() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

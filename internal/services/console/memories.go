@@ -9,9 +9,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Pages about memories of agents: who sees those about a person, and which beliefs were drawn from one's own.
+// Pages about memories of agents: who sees the memories about a person, and which beliefs were drawn from the user's
+// own memories.
 
-// maxMemories is the size of a page, maxRecipients the number of persons that are offered to choose from.
+// maxMemories is the number of memories on a page. maxRecipients is the number of persons that a page offers to choose
+// from.
 const maxMemories, maxRecipients = 25, 24
 
 type memoriesPage struct {
@@ -21,7 +23,7 @@ type memoriesPage struct {
 	Own          bool     // the subject is the signed-in user
 	List         []privacy.AuditedMemory
 	NotFirstPage bool   // this is not the first page
-	Next         string // handle of the first memory of the next page; "": this is the last page
+	Next         string // handle of the first memory of the next page; "": there is no next page
 }
 
 func (o *Console) showMemories(c *request) (answer, error) {
@@ -36,7 +38,7 @@ func (o *Console) showMemories(c *request) (answer, error) {
 	return o.memoriesAbout(c, subject, after)
 }
 
-// showMemoriesAbout is a form (POST), since no address may have a person's id.
+// showMemoriesAbout handles a form (POST), since no address may contain a person's id.
 func (o *Console) showMemoriesAbout(c *request) (answer, error) {
 	subject := strings.TrimSpace(c.form.Get("subject"))
 	if subject == "" {
@@ -45,7 +47,7 @@ func (o *Console) showMemoriesAbout(c *request) (answer, error) {
 	return o.memoriesAbout(c, subject, "")
 }
 
-// memoriesAbout shows the memories about a subject.
+// memoriesAbout shows a page of the memories about a subject. after says where the page begins; "" is the first page.
 func (o *Console) memoriesAbout(c *request, subject, after string) (answer, error) {
 	db, err := o.Service.Database(c.caller)
 	if err != nil {
@@ -59,7 +61,7 @@ func (o *Console) memoriesAbout(c *request, subject, after string) (answer, erro
 	switch hasMemories, _ := o.Service.HasMemories(c.caller); {
 	case !hasMemories:
 		return answer{}, err
-	// The answer is the same if there are no memories and if they are not for this caller.
+	// The page is the same whether there are no memories or the caller may not see them.
 	case errors.As(err, &namedError) && namedError.Name() == privacy.NameNotFound:
 	case err != nil:
 		return answer{}, err
@@ -85,7 +87,7 @@ type beliefsPage struct {
 	Next         string
 }
 
-// showBeliefs shows the beliefs that were drawn from memories of the signed-in user.
+// showBeliefs shows the beliefs that agents drew from memories of the signed-in user.
 func (o *Console) showBeliefs(c *request) (answer, error) {
 	db, err := o.Service.Database(c.caller)
 	if err != nil {

@@ -37,12 +37,12 @@ func asAgent(t *testing.T, r *demo.RunningDemo, agent, path string, body map[str
 	return out
 }
 
-// Only the owner of a memory is told which beliefs were drawn from it. Who can see a memory is told to those who may
-// ask. Where no rule uses the registry's consents, no page says that they decide.
+// The console shows the beliefs drawn from a memory only to the owner of the memory. It shows who can see a memory to
+// those who may ask. If no rule reads the consent registry, no page says that consents in it have an effect.
 func TestMemories(t *testing.T) {
 	tier.All(t)
 	r := kernle.world(t, "kernle")
-	// A belief that is granted to nobody also has a known author.
+	// An agent draws a belief without granting it to anybody. The page names its author nevertheless.
 	asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": "Rest after play helps", "access_grants": []string{}})
 	signInTo(t, r, "subject:si:ash").get("me/general").says(t, "Rest after play helps", "Made by si:ash",
 		"Granted to nobody", "It is granted to nobody: only you see it")
@@ -71,7 +71,7 @@ func TestMemories(t *testing.T) {
 		t.Error("who saw it before is said to see it")
 	}
 
-	// For others the page is empty, and the addresses of its entries are refused.
+	// To other persons the page shows no belief, and refuses the addresses of the owner's entries.
 	for _, role := range []string{"subject:si:mallory", "subject:human:sean", "subject:dog:bella"} {
 		p := signInTo(t, r, role).get("me/general")
 		p.says(t, "No belief was drawn from your memories")
@@ -87,7 +87,8 @@ func TestMemories(t *testing.T) {
 		}
 	}
 
-	// A guardian asks about a ward, page by page. A stranger gets the same answer for an existing person and for none.
+	// A guardian asks about a ward's memories, page by page. Another person gets the same answer for a person who exists
+	// and for one who does not.
 	sean := signInTo(t, r, "subject:human:sean")
 	sean.get("me/memories").says(t, "The application has no memory with you as a subject")
 	askAbout := func(p *personView, subject string) page {
@@ -95,7 +96,7 @@ func TestMemories(t *testing.T) {
 		f.fields.Set("subject", subject)
 		return p.submit(f)
 	}
-	// The page offers the wards of the guardian, and nobody else.
+	// The page offers the guardian the wards to choose from, and no other persons.
 	form := sean.get("me/memories").button(t, "dog:bella")
 	if got := slices.DeleteFunc(slices.Clone(form.buttons), func(b string) bool { return b == "dog:bella" }); len(got) > 0 {
 		t.Errorf("sean is offered %q too", got)

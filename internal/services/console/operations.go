@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/operations"
 )
 
-// operationsPage is what an operator sees: no person, row or statement.
+// operationsPage has the data of the page for operators. It contains no person, row or statement.
 type operationsPage struct {
 	operations.Overview
 	Uptime  string

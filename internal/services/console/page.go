@@ -15,7 +15,7 @@ import (
 //go:embed pages console.css icon.svg
 var files embed.FS
 
-// pages are the templates by name, each inside the frame page.html.
+// pages has the templates by name. Each is combined with the frame page.html.
 var pages = parsePages()
 
 func parsePages() map[string]*template.Template {
@@ -30,7 +30,7 @@ func parsePages() map[string]*template.Template {
 	return out
 }
 
-// pageData has the data of the frame, and of the page in it.
+// pageData has the data of the frame, and of the page inside of the frame.
 type pageData struct {
 	Base, Title    string
 	SignedIn, Role string
@@ -40,13 +40,13 @@ type pageData struct {
 	Data           any
 }
 
-// link is a link of the navigation.
+// link is a link in the navigation.
 type link struct {
 	To, Text string
 	Here     bool
 }
 
-// navigationLinks returns the links to the pages of a role.
+// navigationLinks returns the links in the navigation of the caller's role.
 func (o *Console) navigationLinks(c *request) []link {
 	var links []link
 	switch c.caller.Role {
@@ -81,7 +81,7 @@ func (o *Console) serveIcon(w http.ResponseWriter, _ *http.Request) {
 	o.sendEmbedded(w, "icon.svg", "image/svg+xml")
 }
 
-// sendEmbedded sends a file of the program that is the same for everybody.
+// sendEmbedded sends a file that is embedded in the program.
 func (o *Console) sendEmbedded(w http.ResponseWriter, name, kind string) {
 	text, err := files.ReadFile(name)
 	if err != nil {

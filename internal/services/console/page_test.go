@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// renderPage returns a page as a signed-in person gets it.
+// renderPage returns a page as the console sends it to the caller.
 func renderPage(t *testing.T, s operations.AdminService, caller identity.Caller, path string) string {
 	t.Helper()
 	s.Record = func(context.Context, audit.Call) error { return nil }
@@ -35,7 +35,8 @@ func renderPage(t *testing.T, s operations.AdminService, caller identity.Caller,
 	return w.Body.String()
 }
 
-// The page says that all is well only if agents of every database are served and records are written.
+// The page for operators says that all is well only if the agents of every database are served and the audit can be
+// written.
 func TestHealthForOperators(t *testing.T) {
 	servedDatabase, refusedDatabase := enforce.DatabaseStatus{Database: "app", Served: true}, enforce.DatabaseStatus{Database: "other",
 		Refusal: "no policy"}
@@ -64,7 +65,7 @@ func TestHealthForOperators(t *testing.T) {
 	}
 }
 
-// A person with memories in the database gets a link to them, even if no belief was drawn from one.
+// If the database has memories, the navigation has a link to them, and to beliefs only if the database has those, too.
 func TestMemoriesAndBeliefsAreLinked(t *testing.T) {
 	table := func(name, columns string) *catalog.Relation {
 		relation := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: []string{"id"}}
@@ -98,7 +99,7 @@ func TestMemoriesAndBeliefsAreLinked(t *testing.T) {
 		}
 		db := &operations.Database{Name: "app", Privacy: &privacy.Service{}, Policy: func() *policy.Policy { return compiledPolicy }}
 		s := operations.AdminService{Service: &operations.Service{Databases: map[string]*operations.Database{"app": db}}}
-		// The navigation links are the same on every page, also on one that this person may not see.
+		// The navigation is the same on every page, also on a page that this person may not see.
 		page := renderPage(t, s, identity.Caller{Name: "ada", Role: identity.Subject, Subject: "ada", Database: "app"}, "people")
 		for path, want := range map[string]bool{"me/memories": c.memories, "me/general": c.beliefs} {
 			if strings.Contains(page, `href="`+Base+path+`"`) != want {

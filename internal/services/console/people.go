@@ -13,8 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/why"
 )
 
-// The pages of an owner show people and their consents, and why an agent sees a row. An admin reads consents and
-// changes none.
+// Pages for admins show people and their consents, and why an agent sees a row. Admins cannot change consents.
 
 const peoplePerPage = 25
 
@@ -23,9 +22,9 @@ type peoplePage struct {
 	Stream         string
 	Streams        []streamChoice
 	List           []personRow
-	Next           string // handle of the last person, for the next page; "": this is the last page
+	Next           string // handle of the last person; "": there is no next page
 	NotFirstPage   bool   // this is not the first page
-	RegistryUnused bool   // no rule of the policy reads the registry
+	RegistryUnused bool   // no rule of the policy reads the consent registry
 	Now            time.Time
 }
 
@@ -80,7 +79,7 @@ func (o *Console) showPeople(c *request) (answer, error) {
 	return answer{template: "people", title: "People", data: p}, nil
 }
 
-// setFilter keeps the search in the session, since no address may have a person's id.
+// setFilter stores the search in the session, since no address may contain a person's id.
 func (o *Console) setFilter(c *request) (answer, error) {
 	c.aboutEverybody = true
 	stream := consent.Stream(c.form.Get("stream"))
@@ -95,7 +94,7 @@ func (o *Console) setFilter(c *request) (answer, error) {
 	return answer{redirectPath: "people"}, nil
 }
 
-// newUnknownHandleError is the error for a handle that this session did not make, or has forgotten.
+// newUnknownHandleError returns the error for a handle that this session did not make, or no longer remembers.
 func newUnknownHandleError() error {
 	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonInternal,
 		"this address belongs to another session, or is too old").WithHint("Start at the list of people.")
@@ -120,7 +119,7 @@ func (o *Console) showPending(c *request) (answer, error) {
 		data: map[string]any{"List": list, "Now": o.Now()}}, nil
 }
 
-// maxRowKeys is how many keys of a table a page offers.
+// maxRowKeys is the number of keys of one table that a page offers to choose from.
 const maxRowKeys = 50
 
 func (o *Console) showPerson(c *request) (answer, error) {
@@ -197,7 +196,7 @@ func (o *Console) answerWhy(c *request) (answer, error) {
 		return answer{template: "why", title: "Why an agent sees a row or not", data: p, status: 422}, nil
 	}
 	key := []string{p.Key}
-	if strings.Contains(p.Key, "\n") { // The form has a key of several columns as lines.
+	if strings.Contains(p.Key, "\n") { // In the form, the key of several columns has one column per line.
 		key = strings.Split(strings.ReplaceAll(p.Key, "\r", ""), "\n")
 	}
 	if p.Answer, err = o.Service.ExplainRow(c, c.caller, p.Agent, p.Table, key); err != nil {

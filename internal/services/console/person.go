@@ -14,8 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/why"
 )
 
-// The pages of a data subject follow. Every change is one click, and the next page says what has changed and how to
-// undo it.
+// Pages for data subjects. A change takes one click; the page after it says what has changed and how to undo it.
 
 // consentView is a consent as a page shows it.
 type consentView struct {
@@ -23,11 +22,11 @@ type consentView struct {
 	Now          time.Time
 	State        string
 	Active       bool
-	Title        string // grantee and scope
+	Title        string // names the grantee and the scope
 	Kind         string // the kind of relationship
 	Until        time.Time
 	Pending      bool
-	Decay        int // days since the countdown to anonymity began
+	Decay        int // number of days since the countdown to anonymity began
 	Number       int64
 	CanGiveAgain bool // the consent has ended, and the page offers to give it again
 	Streamless   bool
@@ -51,48 +50,48 @@ func newConsentView(c consent.Consent, now time.Time) consentView {
 	return s
 }
 
-// personView has the data of the page about a person.
+// personView has the data of a page about a person.
 type personView struct {
 	Subject           string
 	Known             bool
 	Active            bool
-	Counted           bool         // the person's data count in statistics only
+	Counted           bool         // the person's data are only counted in statistics
 	MainConsent       *consentView // the relationship, which the page shows first
 	Consents          []consentView
 	Now               time.Time
 	AgentViews        []agentView
-	VisibilityProblem *problemText // why the console cannot tell who may see the person's data; nil: it can
+	VisibilityProblem *problemText // why the console cannot say who may see the person's data; nil: it can
 	History           []consent.Record
 	Rows              []dsar.SubjectRows
 	Agents            []string
 	CanAskPartnership bool // the person can ask for a partnership
 	CanReduce         bool // the person can reduce the consent to statistics
-	CanBeTemporary    bool // the person can change back to TEMPORARY
+	CanBeTemporary    bool // the person can change the relationship back to TEMPORARY
 	SeveralActive     bool // several consents are active
 	Own               bool // the page shows the data of the signed-in user
-	RegistryUnused    bool // no rule of the policy reads the registry
+	RegistryUnused    bool // no rule of the policy reads the consent registry
 	Remaining         int
 
-	Guardians []string    // their guardians
-	Wards     []wardEntry // people whose guardian they are
-	Handle    string      // handle of the person, in the page of a ward
-	Kinds     []string    // kinds of data that a consent can have
-	Parties   []string    // parties to choose from
+	Guardians []string    // the person's guardians
+	Wards     []wardEntry // the persons whose guardian this person is
+	Handle    string      // on the page about a ward: the handle that stands for the ward's id
+	Kinds     []string    // kinds of data that the person can choose for a consent
+	Parties   []string    // parties that the person can choose for a consent
 }
 
-// HasRows reports whether there are rows of the person to ask about.
+// HasRows reports whether the page has keys of rows of the person, about which the user can ask.
 func (p personView) HasRows() bool {
 	return slices.ContainsFunc(p.Rows, func(r dsar.SubjectRows) bool { return len(r.Keys) > 0 })
 }
 
-// agentView is what one agent may see.
+// agentView is what one agent may see of the person's data.
 type agentView struct {
 	why.Visibility
 	Visible, Rows, Counted int64
 	Observed               bool
 }
 
-// missingPartProblem describes a part of a page that could not be made; the rest of the page is shown.
+// missingPartProblem logs why a part of a page cannot be made, and returns the text that the page shows in its place.
 func (o *Console) missingPartProblem(part string, err error) *problemText {
 	status, p, _, _ := describeError(err)
 	if status >= 500 && status != http.StatusNotImplemented {
@@ -119,7 +118,8 @@ func (o *Console) agentViews(c *request, subject string) ([]agentView, *problemT
 	return out, nil
 }
 
-// addConsents adds the person's consents to the page. The registry may not know the person.
+// addConsents reads the person's consents and adds them to the page. It is no error if the registry does not know the
+// person.
 func (o *Console) addConsents(c *request, p *personView) error {
 	consents, err := o.Service.Consents(c, c.caller, p.Subject)
 	var notFound *consent.NotFoundError
@@ -130,7 +130,7 @@ func (o *Console) addConsents(c *request, p *personView) error {
 	return nil
 }
 
-// fillConsents adds the consents of the person.
+// fillConsents adds the given consents of the person to the page.
 func (p *personView) fillConsents(now time.Time, consents []operations.ConsentStatus) {
 	p.Known, p.Now = len(consents) > 0, now
 	activeCount := 0
@@ -192,14 +192,14 @@ func (o *Console) showHistory(c *request) (answer, error) {
 	return answer{template: "history", title: "Records of your consent", data: p}, nil
 }
 
-// retrievalsPage shows who has seen the subject's data.
+// retrievalsPage has the data of the page about who has seen the subject's data.
 type retrievalsPage struct {
 	*dsar.Report
 	Newest []dsar.Retrieval
 	Older  int
 }
 
-// maxRetrievals is how many single retrievals the page lists; the report has more.
+// maxRetrievals is the number of single retrievals on the page; the report lists more.
 const maxRetrievals = 100
 
 func (o *Console) showRetrievals(c *request) (answer, error) {
@@ -220,7 +220,7 @@ func (o *Console) showRetrievals(c *request) (answer, error) {
 	return answer{template: "seen", title: "Who has seen your data", data: p}, nil
 }
 
-// executeCommand changes a consent in the name of the signed-in subject.
+// executeCommand runs a command on a consent of the signed-in subject. The form may name grantee and scope.
 func (o *Console) executeCommand(c *request, command consent.Command) (operations.ConsentChange, error) {
 	command.Subject, command.Interface = c.caller.Subject, "console"
 	if g := c.form.Get("grantee"); g != "" {
@@ -232,7 +232,7 @@ func (o *Console) executeCommand(c *request, command consent.Command) (operation
 	return o.Service.Change(c, c.caller, command)
 }
 
-// giveAgainNote ends the message after a withdrawal.
+// giveAgainNote is the end of the message after a withdrawal.
 const giveAgainNote = " You can give it again below, with one click. The new consent is for new data: it does not bring back " +
 	"what this withdrawal has hidden."
 
@@ -269,7 +269,8 @@ func (o *Console) withdrawConsent(c *request) (answer, error) {
 	return answer{redirectPath: "me"}, nil
 }
 
-// giveConsentAgain gives a consent again that has ended: TEMPORARY, or one with the same grantee, scope and purposes.
+// giveConsentAgain gives a consent that has ended again, with the same grantee, scope and purposes. A consent with a
+// stream becomes TEMPORARY, unless it was ANONYMOUS.
 func (o *Console) giveConsentAgain(c *request) (answer, error) {
 	command := consent.Command{Action: consent.ActionGrant, Stream: consent.StreamTemporary}
 	key := consent.Command{Subject: c.caller.Subject, Grantee: c.form.Get("grantee"), Scope: c.form.Get("scope")}.Key()
@@ -311,7 +312,7 @@ func (o *Console) giveConsentAgain(c *request) (answer, error) {
 	return answer{redirectPath: "me"}, nil
 }
 
-// reduceConsent changes the relationship to a stream that shows less to agents.
+// reduceConsent changes the relationship to a stream by which agents see less.
 func (o *Console) reduceConsent(c *request) (answer, error) {
 	stream := consent.Stream(c.form.Get("to"))
 	if _, err := o.executeCommand(c, consent.Command{Action: consent.ActionDegrade, Stream: stream}); err != nil {
@@ -342,7 +343,7 @@ func (o *Console) askForPartnership(c *request) (answer, error) {
 	return answer{redirectPath: "me"}, nil
 }
 
-// sendReport sends the report to the data subject as a file.
+// sendReport sends the report to the data subject as a file to download.
 func (o *Console) sendReport(c *request) (answer, error) {
 	format := c.form.Get("format")
 	if format != "html" && format != "json" {

@@ -18,28 +18,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// A session holds its token, so that each request can check whether the token is still valid. The token is encrypted
-// with a key that only the browser's cookie has. Sessions are in memory: a restart ends them.
+// Each request verifies the token of its session again, so that the session must hold the token. The token is encrypted
+// with a key that is derived from the browser's cookie. Sessions are in memory, so that a restart ends them.
 
 const (
-	idleTimeout          = 15 * time.Minute // how long a session lasts without a request
-	maxSessionLifetime   = 8 * time.Hour    // how long a session lasts at most
-	maxSessions          = 1000             // how many sessions there may be
-	maxSessionsPerToken  = 20               // how many sessions one token may have
-	maxHandlesPerSession = 5000             // how many handles a session may have
+	idleTimeout          = 15 * time.Minute // after this time without a request, a session ends
+	maxSessionLifetime   = 8 * time.Hour    // after this time, a session ends in any case
+	maxSessions          = 1000             // number of sessions of all users
+	maxSessionsPerToken  = 20               // number of sessions of one token
+	maxHandlesPerSession = 5000             // number of handles that one session remembers
 )
 
-// sessionStore are the open sessions.
+// sessionStore holds the open sessions.
 type sessionStore struct {
 	now          func() time.Time
 	mu           sync.Mutex
 	bySecretHash map[[sha256.Size]byte]*session
 }
 
-// session is a signed-in user.
+// session is the session of a signed-in user.
 type session struct {
 	id             [sha256.Size]byte
-	token          [sha256.Size]byte // SHA-256 of the token, by which the sessions of one token are counted
+	token          [sha256.Size]byte // SHA-256 of the token, to count the sessions of one token
 	encryptedToken []byte
 	csrf           string
 	startedAt      time.Time
@@ -52,9 +52,9 @@ type session struct {
 	handles      map[string]string
 }
 
-// flash is a message at the top of the next page.
+// flash is a message that is shown once, at the top of the next page.
 type flash struct {
-	Kind  string // done, note
+	Kind  string // "done" or "note"
 	Title string
 	Text  string
 }
@@ -63,14 +63,14 @@ func newSessions(now func() time.Time) *sessionStore {
 	return &sessionStore{now: now, bySecretHash: map[[sha256.Size]byte]*session{}}
 }
 
-// deriveKey derives a key or an id from the secret of a cookie. No derived value can be computed from another one.
+// deriveKey derives a key or an id from the secret in a cookie. One derived value does not reveal another.
 func deriveKey(secret []byte, purpose string) []byte {
 	m := hmac.New(sha256.New, secret)
 	m.Write([]byte("pgconsent console " + purpose))
 	return m.Sum(nil)
 }
 
-// sessionCipher returns the cipher that encrypts the token of a session.
+// sessionCipher returns the cipher with which the token of a session is encrypted.
 func sessionCipher(secret []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(deriveKey(secret, "token"))
 	if err != nil {
@@ -79,8 +79,8 @@ func sessionCipher(secret []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// begin makes a session, and returns the value of its cookie. If there are too many sessions, those that were idle
-// longest end.
+// begin makes a session, and returns it with the value of its cookie. If there are too many sessions, it ends those
+// that have been idle for longest.
 func (o *sessionStore) begin(token string) (*session, string, error) {
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
@@ -109,7 +109,7 @@ func (o *sessionStore) begin(token string) (*session, string, error) {
 	return s, base64.RawURLEncoding.EncodeToString(secret), nil
 }
 
-// makeRoom ends sessions for which mayEnd returns true until one more session is allowed.
+// makeRoom ends the longest idle sessions for which mayEnd returns true, until fewer of these than limit are left.
 func (o *sessionStore) makeRoom(mayEnd func(*session) bool, limit int) {
 	for {
 		n := 0
@@ -139,7 +139,7 @@ func (o *sessionStore) removeExpired(now time.Time) {
 	}
 }
 
-// hasExpired reports whether the session has ended by a timeout.
+// hasExpired reports whether a timeout has ended the session.
 func (s *session) hasExpired(now time.Time) bool {
 	return now.Sub(s.lastUsed()) > idleTimeout || now.Sub(s.startedAt) > maxSessionLifetime
 }
@@ -150,7 +150,7 @@ func (s *session) lastUsed() time.Time {
 	return s.lastUsedAt
 }
 
-// find returns the session whose cookie has this secret, and notes that it was used.
+// find returns the session that belongs to the secret in a cookie, and sets the time at which it was last used.
 func (o *sessionStore) find(secret []byte) *session {
 	now := o.now()
 	o.mu.Lock()
@@ -176,7 +176,7 @@ func (o *sessionStore) end(s *session) {
 	delete(o.bySecretHash, s.id)
 }
 
-// verifyCaller verifies the session's token again and returns its caller.
+// verifyCaller verifies the session's token again, and returns the caller whom the token identifies.
 func (s *session) verifyCaller(ctx context.Context, v identity.Verifier, secret []byte) (identity.Caller, error) {
 	seal, err := sessionCipher(secret)
 	if err != nil {
@@ -193,7 +193,8 @@ func (s *session) verifyCaller(ctx context.Context, v identity.Verifier, secret 
 	return caller, err
 }
 
-// isPerson reports whether the console is for this caller: agents and applications use the other APIs.
+// isPerson reports whether the caller may use the console, which is for persons. Agents and applications use HTTP and
+// MCP.
 func isPerson(c identity.Caller) bool {
 	switch c.Role {
 	case identity.Subject, identity.Admin, identity.Operator:
@@ -202,7 +203,7 @@ func isPerson(c identity.Caller) bool {
 	return false
 }
 
-// hasCSRFToken reports whether a form was made for this session.
+// hasCSRFToken reports whether a form has the session's token against cross-site requests.
 func (s *session) hasCSRFToken(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(s.csrf)) == 1
 }
@@ -222,7 +223,8 @@ func (s *session) takeFlash() *flash {
 	return t
 }
 
-// handleFor returns the handle that stands for an id in addresses of this session. Nobody else can make or resolve it.
+// handleFor returns the handle that stands for an id in addresses of this session. Only this session can make the
+// handle or resolve it.
 func (s *session) handleFor(id string) string {
 	m := hmac.New(sha256.New, s.handleKey[:])
 	m.Write([]byte(id))
@@ -243,7 +245,7 @@ func (s *session) idOf(handle string) (string, bool) {
 	return id, ok
 }
 
-// peopleFilter returns the search that the user made last on the page of people.
+// peopleFilter returns the last search that the user made on the page of people.
 func (s *session) peopleFilter() registry.PeopleFilter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,8 +265,8 @@ func (o *Console) cookieName() string {
 	return "pgconsent"
 }
 
-// sessionCookie makes the session cookie. It is for these pages only, not sent by other sites or visible to scripts,
-// and gone with the browser.
+// sessionCookie returns the session cookie. Browsers send it to the console's pages only, and not with requests from
+// other sites. Scripts cannot read it, and it is deleted when the browser closes.
 func (o *Console) sessionCookie(value string) *http.Cookie {
 	c := &http.Cookie{Name: o.cookieName(), Value: value, Path: Base, HttpOnly: true, Secure: o.ServedOverTLS,
 		SameSite: http.SameSiteStrictMode}
@@ -274,7 +276,7 @@ func (o *Console) sessionCookie(value string) *http.Cookie {
 	return c
 }
 
-// sessionOf returns the session of a request, and the secret of its cookie, if there is one.
+// sessionOf returns the session of a request, and the secret in its cookie. The session is nil if none is open.
 func (o *Console) sessionOf(r *http.Request) (*session, []byte) {
 	c, err := r.Cookie(o.cookieName())
 	if err != nil {

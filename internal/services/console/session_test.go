@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// verifier accepts the tokens that it contains; a test can remove them.
+// verifier accepts the tokens that it contains. A test can remove tokens from it.
 type verifier map[string]identity.Caller
 
 func (v verifier) Verify(_ context.Context, token string) (identity.Caller, error) {
@@ -68,7 +68,7 @@ func TestSessionsEnd(t *testing.T) {
 	if sessions.find(secret) != nil {
 		t.Error("an idle session lives on")
 	}
-	// A session ends if its token is removed, or becomes one of another role.
+	// A session ends if its token is removed, or now identifies a caller of another role.
 	secret = openSession("secret-token")
 	s = sessions.find(secret)
 	v["secret-token"] = identity.Caller{Name: "chat", Role: identity.Agent, Agent: "chat"}
@@ -122,7 +122,7 @@ func TestHandlesAreOfOneSession(t *testing.T) {
 	}
 }
 
-// Login attempts with a wrong token are delayed; those with a right one are not.
+// Logins with wrong tokens become limited. A login with a valid token always succeeds.
 func TestLoginAttemptsAreSlowed(t *testing.T) {
 	now := time.Now()
 	tr := &loginLimiter{now: func() time.Time { return now }}

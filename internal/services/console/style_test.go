@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// In both themes the contrast of text is at least 4.5, and that of the edges of controls at least 3.
+// In both colour themes, text has a contrast of at least 4.5, and the edges of controls have at least 3.
 func TestContrast(t *testing.T) {
 	text, err := files.ReadFile("console.css")
 	if err != nil {

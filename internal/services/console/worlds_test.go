@@ -11,15 +11,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// In a browser without scripts, a person signs in to each of the shipped worlds, and to the reminder's example. The
-// keyboard alone reaches everything that can be pressed, the focus is visible, and each page answers.
+// In a browser without scripts, a person signs in to each shipped world, and to the example of reminders. All controls
+// can be reached with the keyboard, the focus is visible, and each page loads.
 func TestWorldsInABrowser(t *testing.T) {
 	tier.All(t)
 	worldNames := append(slices.Clone(world.List()), "../../../examples/air")
 	for i, name := range worldNames {
 		if tier.IsPicked(i, 4) {
 			t.Run(name, func(t *testing.T) {
-				if name == "kernle" { // other tests run it; a server can have only one demo of a world
+				if name == "kernle" { // other tests run this world, which can run only once at a time
 					checkPagesOfWorld(t, kernle.world(t, name), name)
 					return
 				}
@@ -45,7 +45,7 @@ func checkPagesOfWorld(t *testing.T, r *demo.RunningDemo, name string) {
 		}
 		c.size(360, 740, true)
 		c.open(r.Access.HTTP + "/console/")
-		c.focus("#token") // it has autofocus, but perhaps not yet
+		c.focus("#token") // autofocus may come later
 		c.write(r.Access.Tokens[roles[role]])
 		c.loading(func() { c.press("Enter") })
 		var pages []string
@@ -88,7 +88,7 @@ func checkPagesOfWorld(t *testing.T, r *demo.RunningDemo, name string) {
 		}
 		if role == "subject" {
 			c.open(r.Access.HTTP + "/console/me")
-			// A key opens what is collapsed.
+			// A key opens the collapsed parts of the page.
 			var collapsedCount int
 			if c.eval(`document.querySelectorAll("summary").length`, &collapsedCount); collapsedCount > 0 {
 				for _, key := range []string{"Enter", "Space"} {
@@ -116,13 +116,14 @@ func checkPagesOfWorld(t *testing.T, r *demo.RunningDemo, name string) {
 	}
 }
 
-// focus gives an element the focus, as tabbing to it does.
+// focus sets the focus to an element.
 func (c *chromium) focus(selector string) {
 	c.t.Helper()
 	c.eval(`document.querySelector("`+selector+`").focus()`, nil)
 }
 
-// stops tabs through a page. Each control is a stop, in the order of the page, and is visible when it has the focus.
+// stops presses Tab through a page. The focus must reach each control, in the order of the page, and each must be
+// visible then.
 func (c *chromium) stops(t *testing.T, description string) {
 	t.Helper()
 	var want int

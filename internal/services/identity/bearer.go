@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// UserTokenHeader is the header by which an agent shows the token of the user for whom it calls.
+// UserTokenHeader is the header in which an agent sends the token of the user for whom it calls.
 const UserTokenHeader = "Pgconsent-Token"
 
-// userSeparator separates an agent's token from that of a user. No header can contain it.
+// userSeparator separates the agent's token from the user's token. A header cannot contain this character.
 const userSeparator = "\n"
 
-// Bearer returns the token of a request, if it has exactly one, and behind it that of a user for whom the caller acts:
-// see [SplitBearer]. With several headers it returns none: a proxy in between may have checked another one.
+// Bearer returns the bearer token of a request, followed by the token of the user for whom the caller acts, if there is
+// one: see [SplitBearer]. It returns false if there is no Authorization header or several: an HTTP proxy in between may
+// have checked another one.
 func Bearer(h http.Header) (string, bool) {
 	headers := h.Values("Authorization")
 	if len(headers) != 1 {
@@ -30,8 +31,8 @@ func Bearer(h http.Header) (string, bool) {
 	return token, strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// SplitBearer divides what [Bearer] returns into the caller's own token and the token of a user for whom it acts;
-// hasUser is false where it acts for nobody.
+// SplitBearer divides what [Bearer] returns into the caller's own token and the token of the user for whom the caller
+// acts. hasUser is false if there is no user's token.
 func SplitBearer(bearer string) (callerToken, user string, hasUser bool) {
 	return strings.Cut(bearer, userSeparator)
 }

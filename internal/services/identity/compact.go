@@ -14,12 +14,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/strictjson"
 )
 
-// jsonObject is the header or the claims of a token.
+// jsonObject is the decoded header or the decoded claims of a JWT.
 type jsonObject map[string]any
 
-// parseCompact splits a token into three parts, each in strict base64url, the first two of them JSON objects that every
-// parser reads alike. It refuses what libraries accept beyond the standard: other alphabets, padding, line breaks,
-// duplicate names. Nothing is verified yet.
+// parseCompact splits a JWT into its three parts and decodes header and claims, which must be JSON objects that all
+// parsers read alike. It refuses what libraries accept beyond the standard: other alphabets, padding, line breaks,
+// duplicate names. It does not verify the signature.
 func parseCompact(token string) (header, claims jsonObject, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -27,7 +27,7 @@ func parseCompact(token string) (header, claims jsonObject, err error) {
 	}
 	var decoded [3][]byte
 	for i, part := range parts {
-		// The verifying library would skip line breaks.
+		// The base64 decoder skips line breaks, so that they are refused here.
 		if decoded[i], err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil ||
 			strings.ContainsAny(part, "\r\n") || part == "" {
 			return nil, nil, errors.New("a part of it is not written as base64url is")
@@ -47,7 +47,7 @@ func parseObject(text []byte) (jsonObject, error) {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // Keep the digits of numbers: a float would round them.
+	d.UseNumber() // a float would round long numbers
 	var out jsonObject
 	if err := d.Decode(&out); err != nil || out == nil {
 		return nil, errors.New("it is not an object")
@@ -55,7 +55,7 @@ func parseObject(text []byte) (jsonObject, error) {
 	return out, nil
 }
 
-// stringMember returns the text of a member; "" if the object has no such member.
+// stringMember returns the text of a member, and "" if the object has no member of this name.
 func (o jsonObject) stringMember(name string) (string, error) {
 	value, exists := o[name]
 	text, isString := value.(string)
@@ -65,8 +65,8 @@ func (o jsonObject) stringMember(name string) (string, error) {
 	return text, nil
 }
 
-// signatureAlgorithm returns the algorithm that the header names. Keys are found by their ids only: keys in the header,
-// and addresses of keys, are ignored.
+// signatureAlgorithm returns the algorithm that the token's header names, if it is one of allowedAlgorithms. The
+// header's own keys and addresses of keys are ignored: keys are found by their ids only.
 func (o jsonObject) signatureAlgorithm(allowedAlgorithms []string) (jwa.SignatureAlgorithm, error) {
 	for _, name := range []string{"crit", "b64"} {
 		if _, exists := o[name]; exists {
@@ -84,7 +84,7 @@ func (o jsonObject) signatureAlgorithm(allowedAlgorithms []string) (jwa.Signatur
 	return algorithm, nil
 }
 
-// checkTimes checks that the times of a token are numbers: the library also accepts strings.
+// checkTimes checks that the members exp, nbf and iat are numbers: the JWT library also accepts strings.
 func (o jsonObject) checkTimes() error {
 	for _, name := range []string{"exp", "nbf", "iat"} {
 		if value, exists := o[name]; exists {

@@ -27,9 +27,9 @@ type Token struct {
 	Role    Role   `yaml:"role"`
 	Subject string `yaml:"subject,omitempty"`
 	Agent   string `yaml:"agent,omitempty"`
-	// the database of the caller; required if there are several, except for an agent
+	// name of a database of the configuration; required if there are several, except for an agent
 	Database string `yaml:"database,omitempty"`
-	SHA256   string `yaml:"sha256"` // the hash of the token, in hex
+	SHA256   string `yaml:"sha256"` // SHA-256 of the token, in hex
 	Disabled bool   `yaml:"disabled,omitempty"`
 }
 
@@ -38,15 +38,15 @@ type tokensFile struct {
 	Tokens []Token `yaml:"tokens"`
 }
 
-// maxSubjectBytes is the longest id that the consent registry takes.
+// maxSubjectBytes is the length of the longest subject id that the consent registry accepts.
 const maxSubjectBytes = 512
 
-// tokenPrefix makes tokens easy to find where they should not be, as in a repository.
+// tokenPrefix begins each token, so that scanners find tokens that leaked, for example into a repository.
 const tokenPrefix = "pgct_"
 
 var tokenNamePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,99}$`)
 
-// NewToken makes a token and its SHA-256.
+// NewToken makes a random token and returns it with its SHA-256.
 func NewToken() (token, hash string, err error) {
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
@@ -56,13 +56,13 @@ func NewToken() (token, hash string, err error) {
 	return token, TokenHash(token), nil
 }
 
-// TokenHash returns the SHA-256 of a token, which the tokens file has in place of the token.
+// TokenHash returns the SHA-256 of a token in hex. The tokens file has this hash instead of the token.
 func TokenHash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// Check validates an entry without the configuration.
+// Check validates an entry of the tokens file, without comparing it with the configuration.
 func (t Token) Check() error {
 	if !tokenNamePattern.MatchString(t.Name) {
 		return fmt.Errorf("%q cannot be a token's name: letters, digits, and _ . : @ - after the first; at most 100", t.Name)
@@ -86,13 +86,13 @@ func (t Token) Check() error {
 	return nil
 }
 
-// isValidSubject reports whether the consent registry takes the id.
+// isValidSubject reports whether the consent registry accepts the id as that of a subject.
 func isValidSubject(id string) bool {
 	return len(id) <= maxSubjectBytes && utf8.ValidString(id) && id != "*" && !slices.ContainsFunc([]rune(id),
 		unicode.IsControl)
 }
 
-// caller returns the caller that the token stands for under this configuration.
+// caller returns the caller that the token identifies. Its agent and its database must be in the configuration.
 func (t Token) caller(cfg *config.Config) (Caller, error) {
 	out := Caller{Name: t.Name, Role: t.Role, Subject: t.Subject, Agent: t.Agent, Database: t.Database}
 	if t.Role == Agent {
@@ -120,7 +120,7 @@ func (t Token) caller(cfg *config.Config) (Caller, error) {
 	return out, nil
 }
 
-// ReadTokens reads a tokens file. A missing file has no tokens.
+// ReadTokens reads a tokens file. It returns no tokens if the file does not exist.
 func ReadTokens(path string) ([]Token, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -163,7 +163,8 @@ func parseTokens(path string, text []byte) ([]Token, error) {
 	return f.Tokens, nil
 }
 
-// AddToken adds an entry, or replaces the one of its name if that was revoked or replace says so.
+// AddToken adds an entry to the tokens file. It replaces an entry with the same name only if that token is revoked, or
+// if replace is set.
 func AddToken(path string, cfg *config.Config, t Token, replace bool) error {
 	if err := t.Check(); err != nil {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%v", err)
@@ -187,7 +188,7 @@ func AddToken(path string, cfg *config.Config, t Token, replace bool) error {
 	})
 }
 
-// RevokeToken disables a token. Its entry stays, since records may have its name.
+// RevokeToken disables a token. Its entry stays in the file, since audit records may have its name.
 func RevokeToken(path, name string) error {
 	return updateFile(path, func(tokens []Token) ([]Token, error) {
 		for i := range tokens {
@@ -201,7 +202,7 @@ func RevokeToken(path, name string) error {
 	})
 }
 
-// updateFile replaces the entries of a tokens file by what change makes of them.
+// updateFile reads the entries of a tokens file, passes them to change, and writes the entries that change returns.
 func updateFile(path string, change func([]Token) ([]Token, error)) error {
 	return config.UpdateSecret(path, func() ([]byte, error) {
 		tokens, err := ReadTokens(path)

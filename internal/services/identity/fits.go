@@ -11,14 +11,14 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// minRSABits is the shortest RSA key in bits (RFC 7518, 3.3): shorter ones have been factored.
+// minRSABits is the smallest accepted size of an RSA key (RFC 7518, 3.3): smaller keys have been factored.
 const minRSABits = 2048
 
-// algorithmCurves are the elliptic curves by the algorithms that use them.
+// algorithmCurves maps each ECDSA algorithm to the elliptic curve of its keys.
 var algorithmCurves = map[string]string{"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 
-// checkKey checks that a key is one for the algorithm. If a public key were taken for a shared secret, anybody could
-// sign.
+// checkKey checks that a key is a public key for the algorithm. If a public key were used as the shared secret of an
+// HMAC, everybody could sign.
 func checkKey(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
 	if _, isUnsupported := key.(jwk.UnsupportedKey); isUnsupported {
 		return errors.New("its key cannot be read")

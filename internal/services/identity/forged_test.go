@@ -31,11 +31,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// These tests build tokens byte by byte, as an attacker would who wants to be somebody else.
+// These tests make tokens byte by byte, as an attacker would.
 
 func encoded(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
-// signer returns the signature for the first two parts of a token.
+// signer returns the signature of the first two parts of a token.
 type signer func(text string) []byte
 
 func signed(header, claims string, sign signer) string {
@@ -78,7 +78,7 @@ func byHMAC(secret []byte) signer {
 
 func unsigned(string) []byte { return nil }
 
-// keyOf returns a public key in the JWK form in which a provider publishes it.
+// keyOf returns a public key as a JWK, as a provider publishes it.
 func keyOf(id string, public any, extraMembers string) string {
 	b := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
 	out := ""
@@ -101,7 +101,7 @@ func keyOf(id string, public any, extraMembers string) string {
 	return out + extraMembers + "}"
 }
 
-// forger has the private keys of a provider, and a clock.
+// forger has a provider's private keys, a verifier of tokens, and a clock.
 type forger struct {
 	*testing.T
 	v      *JWT
@@ -128,7 +128,7 @@ func newForger(t *testing.T) *forger {
 	return f
 }
 
-// publish changes the provider's public keys, and starts a verifier that has not read any.
+// publish replaces the provider's public keys, and makes a new verifier, which has read no keys.
 func (f *forger) publish(keys ...string) {
 	f.Helper()
 	if err := os.WriteFile(f.path, []byte(`{"keys":[`+strings.Join(keys, ",")+`]}`), 0o644); err != nil {
@@ -138,14 +138,14 @@ func (f *forger) publish(keys ...string) {
 	f.v.now = func() time.Time { return f.now }
 }
 
-// claims returns the claims of an agent's token, with more claims in front.
+// claims returns the claims of an agent's token as JSON. extraClaims come first.
 func (f *forger) claims(extraClaims string) string {
 	return fmt.Sprintf(
 		`{%s"iss":"https://id.test","aud":"pgconsent","sub":"alice","role":"agent","agent":"robot","uid":"u1","exp":%d,"iat":%d}`,
 		extraClaims, f.now.Unix()+300, f.now.Unix())
 }
 
-// replaced returns the same claims with another value for one of them.
+// replaced returns the same claims with another value for one claim.
 func (f *forger) replaced(claim, value string) string {
 	f.Helper()
 	var claimsByName map[string]json.RawMessage
@@ -160,7 +160,7 @@ func (f *forger) replaced(claim, value string) string {
 	return string(text)
 }
 
-// takes and refuses check that a token is accepted or refused, as a bearer token and as a password.
+// takes checks that a token is accepted, as a bearer token and as a password; refuses checks that it is not.
 func (f *forger) takes(description, token string) Caller {
 	f.Helper()
 	c, err := f.v.Verify(f.Context(), token)
@@ -182,7 +182,7 @@ func (f *forger) refuses(description, token string) {
 	if claims, until, err := f.v.VerifyAgent(f.Context(), token, "robot", "app"); err == nil || claims != nil {
 		f.Errorf("%s as a password: %v until %v", description, claims, until)
 	}
-	// The log contains the cause, and no part of the token.
+	// The cause, which is logged, contains no part of the token.
 	reason := cause(err)
 	for _, tokenPart := range append(strings.Split(token, "."), "alice", "u1", "mallory") {
 		if len(tokenPart) > 1 && strings.Contains(reason, tokenPart) {
@@ -234,7 +234,7 @@ func TestForgedSignatures(t *testing.T) {
 			f.refuses("alg "+alg, signed(`{"alg":`+alg+`,"kid":"r"}`, f.claims(""), sign))
 		}
 	}
-	// A valid signature by an algorithm that the configuration does not name is refused.
+	// A valid signature is refused if the configuration does not list its algorithm.
 	for _, algorithm := range f.config.JWT.Algorithms {
 		f.config.JWT.Algorithms = []string{algorithm}
 		for alg, token := range map[string]string{
@@ -267,7 +267,7 @@ func TestForgedSignatures(t *testing.T) {
 		"a longer id": `{"alg":"RS256","kid":"r\u0000"}`, "a very long id": `{"alg":"RS256","kid":"` + strings.Repeat("r", 4000) + `"}`,
 	} {
 		f.refuses(description, signed(header, f.claims(""), signByOtherKey))
-		if strings.HasPrefix(header, `{"alg":"RS256","kid":"r"`) { // other members of a header are ignored, so the provider's own signature is valid
+		if strings.HasPrefix(header, `{"alg":"RS256","kid":"r"`) { // other members are ignored
 			f.takes(description+", signed by the provider", signed(header, f.claims(""), byRSA(f.rsa)))
 		} else {
 			f.refuses(description+", signed by the provider", signed(header, f.claims(""), byRSA(f.rsa)))
@@ -303,7 +303,7 @@ func TestForgedSignatures(t *testing.T) {
 
 func quoted(s string) string { b, _ := json.Marshal(s); return string(b) }
 
-// A token has only one valid spelling.
+// A token is accepted in one spelling only.
 func TestOtherSpellingsOfTokens(t *testing.T) {
 	f := newForger(t)
 	token := signed(headerRSA, f.claims(""), byRSA(f.rsa))
@@ -380,7 +380,7 @@ func TestForgedClaims(t *testing.T) {
 		t.Errorf("a list is read as %s", got.Claims["categories"])
 	}
 
-	// Times are checked to the second, with a tolerance of a minute.
+	// Times are compared to the second, with a tolerance of one minute.
 	claimsAt := func(shift time.Duration, claims string) string {
 		t.Helper()
 		startedAt := f.now
@@ -391,7 +391,7 @@ func TestForgedClaims(t *testing.T) {
 		}
 		return "taken"
 	}
-	expires := f.claims("") // they expire in 300 seconds
+	expires := f.claims("") // expires in 300 seconds
 	claimsWithNotBefore := f.replaced("nbf", fmt.Sprint(f.now.Unix()+600))
 	claimsWithNotBefore = strings.Replace(claimsWithNotBefore, fmt.Sprint(f.now.Unix()+300), fmt.Sprint(f.now.Unix()+9000), 1)
 	for _, timeCase := range []struct {
@@ -448,7 +448,7 @@ func TestKeysOfAProvider(t *testing.T) {
 	f.publish(strings.Replace(keyOf("k", public, ""), "Ed25519", "X25519", 1))
 	f.refuses("a key to agree by", signed(header("EdDSA"), claims, byEd))
 
-	// Two keys with the same id are refused if both could verify the token. If their types differ, the right one is
+	// Two keys with the same id are refused if both could verify the token. If their types differ, the matching key is
 	// used.
 	f.publish(firstKey, secondKey)
 	f.refuses("one of two", signedToken)
@@ -463,7 +463,7 @@ func TestKeysOfAProvider(t *testing.T) {
 	f.takes("no kid, one key", signed(`{"alg":"RS256"}`, claims, byRSA(f.rsa)))
 	f.refuses("a kid, a key without", signedToken)
 
-	// A key is used only if its declared purpose allows verification.
+	// A key is used only if the purpose that it declares allows verification.
 	for extraMembers, isAccepted := range map[string]bool{
 		`,"use":"sig"`: true, `,"use":"enc"`: false, `,"alg":"RS256"`: true, `,"alg":"RS512"`: false,
 		`,"alg":"RSA-OAEP"`: false, `,"key_ops":["verify"]`: true, `,"key_ops":["encrypt"]`: false, `,"x5u":"https://evil.test"`: true,
@@ -475,7 +475,7 @@ func TestKeysOfAProvider(t *testing.T) {
 			f.refuses(extraMembers, signedToken)
 		}
 	}
-	// A secret, a private key or a key of an unknown type is ignored. The other keys still work.
+	// The verifier ignores secrets, private keys and keys of unknown types in the set, and uses the other keys.
 	f.publish(`{"kty":"oct","kid":"k","k":"` + encoded("secret") + `"}`)
 	f.refuses("a secret", signed(header("HS256"), claims, byHMAC([]byte("secret"))))
 	d, err := f.ec.Bytes()
@@ -499,12 +499,12 @@ func TestKeysOfAProvider(t *testing.T) {
 	}
 }
 
-// The provider is slow, redirects, sends too much or nothing. Tokens of unknown keys are refused, and tokens of known
-// keys do not wait.
+// If the provider is slow, redirects, or sends too much or nothing, tokens with unknown keys are refused, and tokens
+// with known keys are accepted without waiting.
 func TestProviderFailures(t *testing.T) {
 	f := newForger(t)
 	keySetText := `{"keys":[` + keyOf("r", &f.rsa.PublicKey, "") + `]}`
-	var handler atomic.Value // http.HandlerFunc; a silent one may still run when it is replaced
+	var handler atomic.Value // holds an http.HandlerFunc; an earlier one may still run after it was replaced
 	var goodHandler http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(keySetText)) }
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.Load().(http.HandlerFunc)(w, r) }))
 	defer server.Close()
@@ -548,7 +548,7 @@ func TestProviderFailures(t *testing.T) {
 		f.takes(description+", and is mended", token("r"))
 	}
 
-	// A token has an unknown key, and the provider does not answer.
+	// While the provider does not answer a request because of an unknown key, a token with a known key is accepted.
 	startVerifier()
 	f.takes("at first", token("r"))
 	requestArrived, mayAnswer := make(chan struct{}), make(chan struct{})
@@ -569,7 +569,7 @@ func TestProviderFailures(t *testing.T) {
 		t.Error("an unknown key is taken")
 	}
 
-	// For many tokens with unknown keys, the provider is not asked each time.
+	// Many tokens with unknown keys do not cause a request each.
 	var requestCount atomic.Int64
 	handler.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { requestCount.Add(1); goodHandler(w, r) }))
 	startVerifier()

@@ -19,35 +19,36 @@ type Role string
 const (
 	Subject  Role = "subject"  // a person whose consents are recorded
 	Admin    Role = "admin"    // reads consents and changes none
-	Agent    Role = "agent"    // a login of the configuration
-	System   Role = "system"   // the application, which acts for its users, and removes what has expired
+	Agent    Role = "agent"    // an agent of the configuration
+	System   Role = "system"   // the application: it acts for its users, and deletes expired data
 	Operator Role = "operator" // runs pgconsent: sees sessions and decisions
 )
 
-// Roles are all roles of callers.
+// Roles lists all roles of callers.
 var Roles = []Role{Subject, Admin, Agent, System, Operator}
 
-// Caller is the person or program that makes a call, as its token says.
+// Caller is the person or program that makes a call, as its token identifies it.
 type Caller struct {
-	Name      string // the name of the token, or the subject of a JWT, for the audit
+	Name      string // the token's name, or for a JWT a name made of its subject; it is in the audit records
 	Role      Role
-	Subject   string            // data subject whose consents these are, with the role subject
-	Agent     string            // login of the configuration, with the role agent
+	Subject   string            // id of the data subject, for the role subject
+	Agent     string            // name of the agent in the configuration, for the role agent
 	Database  string            // name of a database in the configuration; never empty
-	Claims    map[string]string // attributes of an agent from a JWT, by their names in the policy; nil for static tokens
-	ExpiresAt time.Time         // when a JWT expires; zero: never
-	// the token of the user for whom an agent calls, which was verified; "": it calls for nobody
+	Claims    map[string]string // attributes of an agent from its JWT, by their names in the policy; nil: a static token
+	ExpiresAt time.Time         // when the JWT expires; zero: never
+	// the verified token of the user for whom the agent calls; "": the agent acts for no user
 	UserToken string
 }
 
 // Verifier verifies bearer tokens.
 type Verifier interface {
-	// Verify returns the caller, or the error of [NewRefusal]. It is called by many goroutines.
+	// Verify returns the caller. If the token is not accepted, it returns the error of [NewRefusal]. Several goroutines
+	// may call Verify at the same time.
 	Verify(ctx context.Context, bearer string) (Caller, error)
 }
 
-// NewRefusal is the error of every [Verifier] for every token that it does not accept. The cause is for the log and
-// quotes nothing of the token.
+// NewRefusal returns the error with which every [Verifier] refuses a token. The cause is for the log only, and quotes
+// nothing of the token.
 func NewRefusal(cause error) error {
 	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "a valid bearer token is required").
 		WithHint("Send \"Authorization: Bearer TOKEN\"; pgconsent token add makes one.").WithCause(cause)
@@ -55,18 +56,18 @@ func NewRefusal(cause error) error {
 
 type contextKey struct{}
 
-// NewContext returns ctx with the caller in it.
+// NewContext returns a copy of ctx that carries the caller.
 func NewContext(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, contextKey{}, c)
 }
 
-// FromContext returns the verified caller that ctx has.
+// FromContext returns the verified caller that ctx carries, and false if there is none.
 func FromContext(ctx context.Context) (Caller, bool) {
 	c, ok := ctx.Value(contextKey{}).(Caller)
 	return c, ok
 }
 
-// VerifierList tries verifiers in turn; the first that knows the token decides.
+// VerifierList tries its verifiers one after the other, and returns the caller of the first one that accepts the token.
 type VerifierList []Verifier
 
 // Verify implements Verifier.

@@ -95,7 +95,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// If the tokens file becomes invalid while it is in use, the previous tokens stay valid. At the start it is an error.
+// If the tokens file becomes invalid while pgconsent runs, the previous tokens stay valid. At the start, an invalid
+// file is an error.
 func TestBrokenTokensFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	cfg := one()
@@ -137,7 +138,7 @@ func TestBrokenTokensFile(t *testing.T) {
 			t.Errorf("%s: somebody was let in", name)
 		}
 	}
-	// A hash is accepted with digits in either case.
+	// A hash may be written in upper or lower case.
 	if err := os.WriteFile(path, []byte("tokens: [ { name: a, role: admin, sha256: "+strings.ToUpper(TokenHash(admin))+" } ]"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -19,20 +19,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// JWT verifies tokens of an identity provider. A token is accepted if one of the provider's public keys has signed it
-// with an algorithm of the configuration, its issuer and audience are those of the configuration, it has an expiry in
-// the future, and its claims give a role that tokens may give.
+// JWT verifies JWTs of an identity provider. A JWT is accepted if one of the provider's public keys has signed it with
+// an algorithm of the configuration. Issuer and audience must be those of the configuration, the expiry must be in the
+// future, and the claims must give a role that the configuration allows for JWTs.
 type JWT struct {
 	config func() *config.Config
 	keys   *keyCache
 	now    func() time.Time
-	secret []byte // random key of the codes that replace names in records
+	secret []byte // random key of the codes that stand for persons' names in records
 }
 
 // maxTokenBytes limits the length of the tokens that are parsed.
 const maxTokenBytes = 8 << 10
 
-// NewJWT makes the verifier of the configuration's section jwt. It reads the keys when they are first needed.
+// NewJWT makes the verifier of the configuration's section jwt. It fetches the provider's keys when the first token is
+// verified.
 func NewJWT(c func() *config.Config) *JWT {
 	j := c().JWT
 	secret := make([]byte, 32)
@@ -49,8 +50,8 @@ func (v *JWT) Verify(ctx context.Context, bearer string) (Caller, error) {
 	return c, nil
 }
 
-// VerifyAgent verifies a token that an agent sends as its password. It returns the attributes in its claims, and its
-// expiry.
+// VerifyAgent verifies a JWT that an agent sends as its password. It returns the attributes that the claims give the
+// agent, and when the JWT expires.
 func (v *JWT) VerifyAgent(ctx context.Context, password, agent, database string) (claims map[string]string,
 	until time.Time,
 	err error) {
@@ -75,7 +76,7 @@ func (v *JWT) verifyToken(ctx context.Context, token string) (Caller, time.Time,
 	return out, until, err
 }
 
-// verifyAndParseClaims returns the claims of a token whose signature, issuer, audience and times are right, and when it
+// verifyAndParseClaims returns the claims of a JWT whose signature, issuer, audience and times are right, and when it
 // expires.
 func (v *JWT) verifyAndParseClaims(ctx context.Context, cfg *config.Config, token string) (jsonObject, time.Time,
 	error) {
@@ -111,14 +112,15 @@ func (v *JWT) verifyAndParseClaims(ctx context.Context, cfg *config.Config, toke
 		jwt.WithAcceptableSkew(j.ClockTolerance()), jwt.WithRequiredClaim(jwt.ExpirationKey),
 		jwt.WithClock(jwt.ClockFunc(v.now)))
 	if err != nil {
-		// The text of the library's error may quote claims.
+		// The library's error is left out: its text may quote claims.
 		return nil, noTime, errors.New("its signature, issuer, audience or time is not right")
 	}
 	until, _ := parsedToken.Expiration()
 	return claims, until.Add(j.ClockTolerance()), nil
 }
 
-// callerOf returns the caller that the claims describe under the configuration.
+// callerOf returns the caller that the claims describe. The configuration says which claims have role, subject and
+// agent.
 func (v *JWT) callerOf(cfg *config.Config, claims jsonObject) (Caller, error) {
 	j := cfg.JWT
 	var problems error
@@ -173,9 +175,9 @@ func (v *JWT) callerOf(cfg *config.Config, claims jsonObject) (Caller, error) {
 	return out, nil
 }
 
-// nameOf returns the caller's name in records and sessions. The sub of a subject's or an agent's token may be a
-// person's name, which no log may have. For these it returns a code that stays the same as long as this process runs.
-// Staff keep their names.
+// nameOf returns the caller's name in records and sessions. The claim sub of a subject's or an agent's JWT may be a
+// person's name, which must not be in a log. For these roles, nameOf returns a code that stays the same as long as this
+// process runs. For admins, operators and the system it returns sub itself.
 func (v *JWT) nameOf(role Role, subject string) string {
 	if role != Subject && role != Agent {
 		return "jwt " + printableName(subject)
@@ -187,7 +189,7 @@ func (v *JWT) nameOf(role Role, subject string) string {
 
 var integerPattern = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
-// attributeText converts a claim to the text of an attribute: a list becomes a PostgreSQL array.
+// attributeText converts a claim to the text of an attribute. It writes a list as a PostgreSQL array.
 func attributeText(value any) (string, error) {
 	switch v := value.(type) {
 	case string:
@@ -219,7 +221,8 @@ func attributeText(value any) (string, error) {
 	}
 }
 
-// printableName makes a name from another system fit for one line of a record.
+// printableName replaces control characters of a name from another system, so that the name fits in one line of a
+// record.
 func printableName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

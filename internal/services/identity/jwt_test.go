@@ -27,7 +27,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// provider is an identity provider that issues tokens.
+// provider is an identity provider that signs tokens.
 type provider struct {
 	t          *testing.T
 	key        jwk.Key
@@ -71,7 +71,7 @@ func keySet(t *testing.T, providers ...*provider) []byte {
 	return text
 }
 
-// sign returns a token with the default claims, some of them changed.
+// sign returns a token with the default claims, except for the given changes.
 func (p *provider) sign(algorithm jwa.SignatureAlgorithm, key any, change map[string]any) string {
 	p.t.Helper()
 	now := time.Now().Unix()
@@ -129,7 +129,7 @@ func TestJWT(t *testing.T) {
 	if err != nil || got.Agent != "robot" || got.Claims["user"] != "u1" || got.Claims["categories"] != `{"A","b\"c\\"}` || got.Claims["level"] != "7" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	// The name of a bearer in records and sessions differs for different bearers. It does not contain their ids, and
+	// The name of a caller in records and sessions is different for different subjects. It does not contain their ids, and
 	// its length is limited.
 	names, longText := map[string]bool{}, strings.Repeat("x", 100)
 	for _, subject := range []string{"alice", "bob", longText + "1", longText + "2", "alice"} {
@@ -206,7 +206,8 @@ func TestJWT(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	// An agent's token is not accepted for another agent or for a subject, and a subject's token not for an agent.
+	// An agent's token is not accepted for another agent or for a subject, and a subject's token is not accepted for an
+	// agent.
 	robot := p.token(map[string]any{"role": "agent", "agent": "robot", "uid": "u1"})
 	if claims, until, err := v.VerifyAgent(t.Context(), robot, "robot", "app"); err != nil || claims["user"] != "u1" ||
 		until.IsZero() {
@@ -220,7 +221,7 @@ func TestJWT(t *testing.T) {
 	}
 }
 
-// The provider adds and removes keys.
+// The provider replaces its keys.
 func TestRotation(t *testing.T) {
 	first, second := newProvider(t, "first"), newProvider(t, "second")
 	var text atomic.Value

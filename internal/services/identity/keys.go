@@ -14,8 +14,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// keyCache caches the public keys of an identity provider. They are read again when they are old, or when a token names
-// an unknown key.
+// keyCache caches the public keys of an identity provider. It reads the keys again when they are older than
+// keysRefreshAge, or when a token names an unknown key.
 type keyCache struct {
 	source   string
 	isRemote bool
@@ -25,17 +25,17 @@ type keyCache struct {
 	readAt      time.Time // when the keys were read; zero: never
 	lastAttempt time.Time
 	lastError   error
-	inFlight    chan struct{} // closed when the request in progress is answered; nil: there is none
+	inFlight    chan struct{} // closed when the request in progress is answered; nil: no request is in progress
 }
 
 // Lifetimes and limits of the keys.
 const (
-	keysRefreshAge    = 5 * time.Minute // how old keys may be before they are read again
-	keysMaxAge        = time.Hour       // how old keys may be used if reading them again has failed
-	keysRetryPause    = 5 * time.Second // pause between two requests for keys
+	keysRefreshAge    = 5 * time.Minute // age from which keys are read again
+	keysMaxAge        = time.Hour       // age up to which keys are used if reading them again fails
+	keysRetryPause    = 5 * time.Second // shortest time between two requests for keys
 	keysTimeout       = 5 * time.Second // timeout of a request for keys
-	maxKeysBytes      = 1 << 20         // largest answer with keys, in bytes
-	keyFileRefreshAge = time.Second     // how old keys from a file may be: reading a file again is cheap
+	maxKeysBytes      = 1 << 20         // size of the largest accepted answer, in bytes
+	keyFileRefreshAge = time.Second     // as keysRefreshAge, for keys in a file: reading a file is cheap
 )
 
 var keysClient = &http.Client{
@@ -43,8 +43,8 @@ var keysClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the address of the keys redirects") },
 }
 
-// find returns the key with the id that fits the algorithm; "" finds the only key. As long as the keys are fresh, a
-// known key is found without waiting.
+// find returns the key that has the id and fits the algorithm; for the id "" it returns the only key. A known key is
+// found without waiting as long as the keys are fresh.
 func (k *keyCache) find(ctx context.Context, id string, algorithm jwa.SignatureAlgorithm, now time.Time) (jwk.Key, error) {
 	maxAge := keysRefreshAge
 	if !k.isRemote {
@@ -55,7 +55,7 @@ func (k *keyCache) find(ctx context.Context, id string, algorithm jwa.SignatureA
 		k.refresh(ctx, now, trouble == nil || now.Sub(readAt) > keysMaxAge)
 		keys, readAt, trouble = k.cachedKeys()
 	}
-	// The id may be that of a new key, which the cached keys do not have.
+	// The id may be that of a new key, which is not in the cache yet.
 	if len(keysWithID(keys, id)) == 0 && now.Sub(readAt) > 0 {
 		k.refresh(ctx, now, true)
 		keys, readAt, trouble = k.cachedKeys()
@@ -75,14 +75,14 @@ func (k *keyCache) find(ctx context.Context, id string, algorithm jwa.SignatureA
 	return singleKey(candidates, algorithm)
 }
 
-// cachedKeys returns the cached keys, when they were read, and the last error.
+// cachedKeys returns the cached keys, when they were read, and the error of the last request.
 func (k *keyCache) cachedKeys() ([]jwk.Key, time.Time, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.keys, k.readAt, k.lastError
 }
 
-// keysWithID returns the keys with the id.
+// keysWithID returns the keys that have the id; for the id "" it returns the only key.
 func keysWithID(keys []jwk.Key, id string) (out []jwk.Key) {
 	if id == "" {
 		if len(keys) != 1 {
@@ -98,8 +98,8 @@ func keysWithID(keys []jwk.Key, id string) (out []jwk.Key) {
 	return out
 }
 
-// singleKey returns the one key that fits the algorithm. Keys of several kinds may share an id; if two fit, it is not
-// known which is meant.
+// singleKey returns the one key that fits the algorithm. Keys of several types may share an id. If two keys fit,
+// singleKey returns an error, since the token does not say which one it means.
 func singleKey(candidates []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err error) {
 	var reason error
 	for _, key := range candidates {
@@ -118,8 +118,9 @@ func singleKey(candidates []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jw
 	return found, nil
 }
 
-// refresh requests the keys. If a request is in progress, it waits for its answer only if wait is set. A caller for
-// whom the present keys suffice does not wait for a slow provider. After an error the present keys stay.
+// refresh fetches the keys. If another goroutine is fetching them, refresh waits for its answer only if wait is set: a
+// caller for whom the cached keys suffice does not wait for a slow provider. If the request fails, the cached keys
+// stay.
 func (k *keyCache) refresh(ctx context.Context, now time.Time, wait bool) {
 	k.mu.Lock()
 	if inFlight := k.inFlight; inFlight != nil {
@@ -146,7 +147,7 @@ func (k *keyCache) refresh(ctx context.Context, now time.Time, wait bool) {
 		if k.inFlight = nil; err == nil {
 			k.keys, k.readAt, k.lastError = keys, now, nil
 		} else {
-			// Not wrapped: a timeout of the provider must not look like one of the call.
+			// The error is not wrapped: a timeout of the provider must not be taken for a timeout of the call.
 			k.lastError = fmt.Errorf("the provider's keys cannot be read: %v", err)
 		}
 		k.mu.Unlock()
@@ -158,7 +159,7 @@ func (k *keyCache) refresh(ctx context.Context, now time.Time, wait bool) {
 	}
 }
 
-// parseKeys parses a key set. It skips keys of an unknown kind.
+// parseKeys parses a set of keys (JWKS). It skips keys of an unknown type.
 func parseKeys(text []byte) ([]jwk.Key, error) {
 	keySet, err := jwk.Parse(text, jwk.WithStrictKeySetParsing(false))
 	if err != nil {
@@ -182,7 +183,7 @@ func (k *keyCache) fetchKeys(ctx context.Context) ([]byte, error) {
 		defer file.Close()
 		return readBounded(file)
 	}
-	// A caller that gives up must not end the request: other callers wait for its answer, too.
+	// A caller that gives up must not cancel the request: other callers wait for the same answer.
 	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, k.source, nil)
 	if err != nil {
 		return nil, err

@@ -14,24 +14,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// Tokens verifies static tokens against the current file: a revoked token is refused at the next call. While the file
-// cannot be read or parsed, the tokens read before stay valid, and the log says so.
+// Tokens verifies static tokens by the tokens file. It reads the file again when it has changed, so that a revoked
+// token is refused at the next call. While the file cannot be read or parsed, the tokens read before stay valid, and
+// the error is logged.
 type Tokens struct {
 	path   string
 	config func() *config.Config
 	log    *slog.Logger
 
 	mu           sync.Mutex
-	fileState    string // size and times of the file when it was read
+	fileState    string // size and times that the file had when it was read
 	checkedAt    time.Time
 	tokensByHash map[string]Token
 }
 
-// recheckPeriod is how long the file is not read again if its attributes are unchanged: two changes within the
-// resolution of its times look alike.
+// recheckPeriod is the time after which the file is read again even if its size and times have not changed. Two quick
+// changes may leave both the same.
 const recheckPeriod = time.Second
 
-// OpenTokens reads the file. The configuration, which is asked at each call, has the agents and databases.
+// OpenTokens reads the tokens file. At each call, c returns the configuration, which has the agents and databases.
 func OpenTokens(path string, c func() *config.Config, log *slog.Logger) (*Tokens, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -51,7 +52,7 @@ func OpenTokens(path string, c func() *config.Config, log *slog.Logger) (*Tokens
 
 // Verify implements Verifier.
 func (t *Tokens) Verify(_ context.Context, bearer string) (Caller, error) {
-	// The hash is looked up, not the token, so that the time of the comparison reveals nothing of the token.
+	// The map is searched for the hash, not for the token, so that the time of the search reveals nothing of the token.
 	token, ok := t.currentTokens()[TokenHash(bearer)]
 	switch {
 	case !ok:
@@ -66,7 +67,7 @@ func (t *Tokens) Verify(_ context.Context, bearer string) (Caller, error) {
 	return caller, nil
 }
 
-// currentTokens returns the tokens by their hashes, and reads the file again if it has changed.
+// currentTokens returns the tokens by their hashes. It reads the file again if the file has changed.
 func (t *Tokens) currentTokens() map[string]Token {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// VerifyUser verifies the token of a user for whom a session of an agent is to act. It returns the attributes that its
-// claims give, and its expiry.
+// VerifyUser verifies the token of a user for whom an agent's session is to act. It returns the attributes that the
+// token's claims give, and when the token expires.
 //
-// A token that was delegated (RFC 8693) must have been delegated to this agent. The sub of its claim act is the actor
-// that the configuration names, or else the agent's name, and so is that of may_act. A token of a program is none of a
-// user's.
+// A delegated token (RFC 8693) must have been delegated to this agent: the sub of its claim act or may_act must be the
+// agent's actor in the configuration, or else the agent's name. The token of a program is not accepted as a user's.
 func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (attributes map[string]string, until time.Time, err error) {
 	cfg := v.config()
 	claims, until, err := v.verifyAndParseClaims(ctx, cfg, token)
@@ -29,7 +28,7 @@ func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (at
 	if err := claims.checkActor(agent, a.ActsFor.Actor); err != nil {
 		return nil, until, fmt.Errorf("jwt: %w", err)
 	}
-	role, _ := claims[cfg.JWT.Claims.Role].(string) // in the token of a program this claim is a text
+	role, _ := claims[cfg.JWT.Claims.Role].(string) // only the token of a program has this claim as a text
 	if isOfProgram := slices.Contains([]Role{Agent, Admin, System, Operator}, Role(role)); isOfProgram {
 		if name, _ := claims.stringMember(cfg.JWT.Claims.Agent); Role(role) != Agent || name != agent {
 			return nil, until, errors.New("jwt: it is no token of a user")
@@ -51,8 +50,8 @@ func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (at
 	return attributes, until, nil
 }
 
-// CallerForUser returns the caller as it acts for the user of a token: it has another name for each user, and the
-// user's attributes. Only agents whose configuration says so act for others.
+// CallerForUser returns the caller with the attributes of the user whose token is given, and with a name that differs
+// for each user. Only agents may act for users, and only if the configuration allows it.
 func (v *JWT) CallerForUser(ctx context.Context, caller Caller, token string) (Caller, error) {
 	if caller.Role != Agent {
 		return Caller{}, NewRefusal(errors.New("only agents act for users"))
@@ -78,10 +77,10 @@ func (v *JWT) CallerForUser(ctx context.Context, caller Caller, token string) (C
 	return caller, nil
 }
 
-// checkActor checks who may act by a token. actor is the name by which the provider knows the agent; "": its own, and
-// the token need not say that it was delegated.
+// checkActor checks that the token's claim act, or else may_act, names the agent. actor is the name of the agent at the
+// provider; "" stands for the agent's own name. If actor is set, the token must have one of these claims.
 func (o jsonObject) checkActor(agent, actor string) error {
-	claim := "act" // RFC 8693: act names the party that acts, may_act one that is allowed to
+	claim := "act" // RFC 8693: act names the party that acts, may_act a party that is allowed to
 	if _, exists := o[claim]; !exists {
 		claim = "may_act"
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// A token of the user for whom an agent acts gives the attributes that the agent's section of the configuration names.
-// It is refused as a program's token, and for another agent.
+// The token of a user for whom an agent acts gives the attributes that the agent's key acts_for names. A program's
+// token is refused, and so is a token for another agent.
 func TestUserTokens(t *testing.T) {
 	p, foreignProvider := newProvider(t, "first"), newProvider(t, "first")
 	path := filepath.Join(t.TempDir(), "jwks.json")
@@ -31,7 +31,7 @@ func TestUserTokens(t *testing.T) {
 	for name, q := range map[string]struct {
 		agent  string
 		claims map[string]any
-		want   map[string]string // nil: refused
+		want   map[string]string // nil: the token is refused
 	}{
 		"a user":                    {"backend", nil, map[string]string{"user": "alice"}},
 		"without a role":            {"backend", map[string]any{"role": nil, "level": 7}, map[string]string{"user": "alice", "level": "7"}},
@@ -77,7 +77,7 @@ func TestUserTokens(t *testing.T) {
 	if _, _, err := v.VerifyUser(t.Context(), p.token(nil), "backend", "other"); err == nil {
 		t.Error("another database")
 	}
-	// An HTTP caller has another name for each user.
+	// A caller over HTTP has a different name for each user.
 	names := map[string]bool{}
 	for _, subject := range []string{"alice", "bob", "alice"} {
 		caller, err := v.CallerForUser(t.Context(), Caller{Name: "app", Role: Agent, Agent: "backend", Database: "app"},

@@ -32,7 +32,7 @@ func (f *servedWorld) sql(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
-// checkNotices: notices of the server come with the result of a tool as separate content, also with an error.
+// checkNotices checks that PostgreSQL's notices come with the result of a tool as separate content, also with an error.
 func checkNotices(t *testing.T, s *sdk.ClientSession) {
 	t.Helper()
 	longText := strings.Repeat("a", 70)
@@ -57,6 +57,7 @@ func checkNotices(t *testing.T, s *sdk.ClientSession) {
 }
 
 // The world arcive over MCP: the tool search_memories always respects consent.
+//
 // seeds/000:21-25, 40-41.
 func TestArcive(t *testing.T) {
 	tier.All(t)
@@ -116,7 +117,7 @@ func arciveTools(t *testing.T, f *servedWorld) {
 	}
 }
 
-// The search takes no argument about consent, returns no hidden memories, and returns the same for all agents of one
+// The search has no argument about consent, returns no hidden memories, and returns the same for all agents of the same
 // user (SYSTEMS: j of this world).
 func arciveSearch(t *testing.T, f *servedWorld) {
 	var first string
@@ -289,7 +290,7 @@ func arciveBounds(t *testing.T, f *servedWorld) {
 	if code, _, hint := ask(t, s, "query", args{"sql": "SELECT repeat('x', 3000000)"}).fault(); code != "54000" || !strings.Contains(hint, "substr") {
 		t.Errorf("a long row: %s %s", code, hint)
 	}
-	// Several calls at once are answered. One too many gets an error that says so.
+	// Concurrent calls are answered. A call above the limit gets an error that says so.
 	results := make(chan string, 24)
 	for range 24 {
 		go func() {
@@ -310,7 +311,7 @@ func arciveBounds(t *testing.T, f *servedWorld) {
 	for range 24 {
 		countByResult[<-results]++
 	}
-	// On a busy machine, one of them may exceed the time for a login, which is 08006.
+	// On a busy machine, a call may fail with 08006, because its login takes too long.
 	if countByResult["done"] == 0 || countByResult["done"]+countByResult["53300"]+countByResult["08006"] != 24 {
 		t.Errorf("side by side: %v", countByResult)
 	}
@@ -342,7 +343,7 @@ RETURNING id`).Scan(&person); err != nil {
 	}
 }
 
-// Statements are recorded like those of any client, and other calls as calls.
+// The audit records statements of tools like those of any client, and other calls as calls.
 func arciveRecords(t *testing.T, f *servedWorld) {
 	s := f.as(t, "agent:mcp")
 	ask(t, s, "query", args{"sql": "SELECT count(*) FROM people"})
@@ -373,7 +374,7 @@ func arciveRecords(t *testing.T, f *servedWorld) {
 	}
 }
 
-// A session ends with its token, and a running statement ends when its agent is removed.
+// A session ends when its token is revoked, and a running statement ends when its agent is removed.
 func arciveEnded(t *testing.T, f *servedWorld) {
 	s, otherSession := f.as(t, "agent:caregiver"), f.as(t, "agent:chat")
 	slow := make(chan error, 1)

@@ -17,9 +17,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Bridge is a server on stdio that passes every message to one over HTTP. It decides nothing: enforcement and records
-// are the HTTP server's. If the session there has ended, as after a restart, it begins another one, and the answer to
-// the call that noticed says so.
+// Bridge is an MCP server on stdio that passes every message to pgconsent's MCP server over HTTP, which enforces and
+// records. If the HTTP session has ended, as after a restart, the bridge begins a new one, and answers the call that
+// met the ended session with an error.
 type Bridge struct {
 	URL   string
 	Token string
@@ -27,7 +27,7 @@ type Bridge struct {
 	Log   *slog.Logger
 }
 
-// bridgeSession is a running bridge.
+// bridgeSession is a bridge that is running.
 type bridgeSession struct {
 	Bridge
 	output chan []byte
@@ -35,9 +35,9 @@ type bridgeSession struct {
 	renewalMu sync.Mutex // held while a new session begins
 
 	mu                sync.Mutex
-	sessionID         string // "": none yet
-	version           string // the version of the protocol that both sides have agreed on
-	initializeMessage []byte // the client's "initialize" message, which begins another session when the first has ended
+	sessionID         string // id of the session on the server; "": none has begun
+	version           string // version of the protocol on which client and server have agreed
+	initializeMessage []byte // the client's "initialize" message, which is sent again to begin a new session
 }
 
 const (
@@ -45,8 +45,8 @@ const (
 	maxAnswerBytes           = 16 << 20
 )
 
-// Run passes messages until in or ctx ends, and then ends the session on the server. Each line is a message, in both
-// directions.
+// Run passes messages between the client and the server until in ends or ctx is canceled, and then ends the session on
+// the server. In both directions, each line is one message.
 func (b Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	w := &bridgeSession{Bridge: b, output: make(chan []byte, maxConcurrentBridgeCalls)}
 	writeResult := make(chan error, 1)
@@ -78,7 +78,7 @@ loop:
 			if !ok {
 				continue
 			}
-			// Initialization and notifications are sent in order, calls side by side.
+			// "initialize" and notifications are sent in order, calls concurrently.
 			if m.Method == "initialize" || m.ID == nil {
 				w.forwardMessage(ctx, m, line)
 				continue
@@ -96,10 +96,11 @@ loop:
 	return errors.Join(err, <-writeResult)
 }
 
-// maxLineBytes is how much of a line is kept. A longer one is no valid message; only its id is looked for.
+// maxLineBytes is how much of a line is stored. A longer line is not a valid message; only its id is used, for the
+// error.
 const maxLineBytes = 64 * maxMessageBytes
 
-// readLines sends the lines of in to lines. A line that is too long is cut.
+// readLines reads in and sends each line to lines. It cuts a line that is too long.
 func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	var line []byte
@@ -128,7 +129,8 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	}
 }
 
-// parseLine answers messages whose id the server could not tell, and parses the others.
+// parseLine parses a line of the client. It answers lines that it cannot parse with an error, since the server could
+// not tell the id of the message.
 func (w *bridgeSession) parseLine(line []byte) (jsonRPCMessage, bool) {
 	if len(line) > maxMessageBytes {
 		w.sendError(messageID(line), invalidRequest, newRefusal(fmt.Sprintf("the message is longer than %d bytes",
@@ -149,12 +151,12 @@ func (w *bridgeSession) parseLine(line []byte) (jsonRPCMessage, bool) {
 	return m, true
 }
 
-// sendError answers a message of the client with an error.
+// sendError sends an error to the client in answer to a message.
 func (w *bridgeSession) sendError(id json.RawMessage, code int, e *sqlstate.Error) {
 	w.output <- errorMessage(id, code, e)
 }
 
-// forwardMessage passes a message to the server and its answer back.
+// forwardMessage sends a message to the server, and the server's answer to the client.
 func (w *bridgeSession) forwardMessage(ctx context.Context, m jsonRPCMessage, line []byte) {
 	usedSession := w.currentSession()
 	status, answer, err := w.postMessage(ctx, m, line)
@@ -184,7 +186,7 @@ func (w *bridgeSession) forwardMessage(ctx context.Context, m jsonRPCMessage, li
 	}
 }
 
-// answerWithID adds the id of the request to an error answer that has none.
+// answerWithID sets the id of an answer to that of the request, if the answer's id is null.
 func answerWithID(answer []byte, id json.RawMessage) []byte {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(answer, &m) != nil || string(m["id"]) != "null" {
@@ -237,15 +239,15 @@ func (w *bridgeSession) postMessage(ctx context.Context, m jsonRPCMessage, line 
 	return resp.StatusCode, answer, nil
 }
 
-// renewSession begins a new session after the server's has ended. Its settings are lost, which the caller must know:
-// therefore the call is not made but answered with an error.
+// renewSession begins a new session after the server has ended the old one. The settings of the old session are lost.
+// So that the caller learns this, its call is answered with an error and not made.
 func (w *bridgeSession) renewSession(ctx context.Context, m jsonRPCMessage, endedSession string) {
 	w.renewalMu.Lock()
 	defer w.renewalMu.Unlock()
 	w.mu.Lock()
 	initialize := w.initializeMessage
 	w.mu.Unlock()
-	isRenewed := endedSession != w.currentSession() // Another call has renewed the session already.
+	isRenewed := endedSession != w.currentSession() // true if another call has renewed the session already
 	if !isRenewed && initialize != nil {
 		status, _, err := w.postMessage(ctx, jsonRPCMessage{Method: "initialize"}, initialize)
 		if isRenewed = err == nil && status == http.StatusOK; isRenewed {
@@ -264,14 +266,14 @@ func (w *bridgeSession) renewSession(ctx context.Context, m jsonRPCMessage, ende
 	w.sendError(m.ID, sessionNotFound, newRefusal("the session had ended", hint))
 }
 
-// currentSession returns the id of the session on the server.
+// currentSession returns the id of the session on the server, and "" if none has begun.
 func (w *bridgeSession) currentSession() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.sessionID
 }
 
-// endSession ends the session on the server, if the server can be reached.
+// endSession ends the session on the server, if there is one and the server can be reached.
 func (w *bridgeSession) endSession() {
 	session := w.currentSession()
 	if session == "" {

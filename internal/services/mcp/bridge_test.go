@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// bridged is the client's side of a bridge.
+// bridged is the client's side of a running bridge.
 type bridged struct {
 	in  *io.PipeWriter
 	out *bufio.Scanner
@@ -69,7 +69,7 @@ func (b *bridged) close(t testing.TB) {
 	}
 }
 
-// The bridge passes on the server's messages unchanged, ids included.
+// The bridge passes on the server's messages unchanged, including their ids.
 func TestBridge(t *testing.T) {
 	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
@@ -100,14 +100,14 @@ func TestBridge(t *testing.T) {
 	b.close(t)
 }
 
-// If the session at the server has ended, the next call fails with an error that says so, and the call after it works.
+// If the session on the server has ended, the next call fails with an error that says so. The call after that succeeds.
 func TestBridgeRenewsItsSession(t *testing.T) {
 	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
 	b.ask(t, initializeMessage)
 	b.say(t, initializedMessage)
 	b.ask(t, list)
-	for range 40 { // other sessions of the same token displace it
+	for range 40 { // so many sessions of the same token end the bridge's session
 		begin(t, d.url, "chat")
 	}
 	if got := b.ask(t, list); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "the session had ended") ||
@@ -133,7 +133,7 @@ func TestBridgeWithoutServer(t *testing.T) {
 	b.close(t)
 }
 
-// Calls at the same time are each answered once.
+// Each of many concurrent calls is answered once.
 func TestBridgeConcurrentCalls(t *testing.T) {
 	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
@@ -160,7 +160,7 @@ func TestBridgeConcurrentCalls(t *testing.T) {
 	b.close(t)
 }
 
-// The client of the MCP SDK works over the bridge.
+// The client of the Go MCP SDK works over the bridge.
 func TestBridgeWithAClient(t *testing.T) {
 	d := openServer(t)
 	fromClient, in := io.Pipe()

@@ -97,7 +97,7 @@ func TestCiris(t *testing.T) {
 		if a.hasFailed || a.member["stream"] != "TEMPORARY" || a.member["task"] == nil {
 			t.Errorf("asked: %s", a.text)
 		}
-		// No single credential can both request and decide.
+		// With one credential it is not possible both to request a partnership and to decide about it.
 		for _, c := range []struct {
 			role *sdk.ClientSession
 			tool string
@@ -113,7 +113,7 @@ func TestCiris(t *testing.T) {
 				t.Errorf("%s: %v", c.tool, r.StructuredContent)
 			}
 		}
-		// An empty argument is an error. It does not mean everybody, everything, or the caller, as a missing one does.
+		// An empty argument is an error. It does not mean everybody, everything or the caller, as a missing argument may.
 		for tool, in := range map[string]args{
 			"consent_grant": {"grantee": "si:vet", "scope": "", "purposes": []string{"care"}}, "consent_revoke": {
 				"grantee": ""}, "consent_status": {"user_id": ""},
@@ -140,7 +140,7 @@ func TestCiris(t *testing.T) {
 			a.member["expires_at"] != nil || len(a.member["categories"].([]any)) != 3 {
 			t.Errorf("afterwards: %s", a.text)
 		}
-		// The agent cannot find out whether a user without a request exists.
+		// An agent gets the same error for a user without a request and for a user who does not exist.
 		first := ask(t, agent, "partnership_decide", args{"user_id": subject("TEMPORARY", 4), "decision": "REJECT"})
 		if second := ask(t, agent, "partnership_decide",
 			args{"user_id": "nobody", "decision": "REJECT"}); first.text != second.text || !strings.HasPrefix(first.text, "ERROR PC404") {
@@ -213,7 +213,7 @@ func TestCiris(t *testing.T) {
 		}
 	})
 
-	// The results have the same names and times as over HTTP.
+	// The members of results have the same names and times as over HTTP.
 	t.Run("as over HTTP", func(t *testing.T) {
 		flo := subject("TEMPORARY", 7)
 		token := f.token(t, "subject:"+flo)
@@ -253,7 +253,7 @@ func TestCiris(t *testing.T) {
 		}
 	})
 
-	// Nothing that an agent sends renews a consent (SYSTEMS: n of this world).
+	// No message of an agent renews a consent (SYSTEMS: n of this world).
 	t.Run("interactions", func(t *testing.T) {
 		ed := subject("TEMPORARY", 6)
 		s := f.as(t, "subject:"+ed)
@@ -272,7 +272,8 @@ func TestCiris(t *testing.T) {
 		if remindedCount != 1 {
 			t.Errorf("%d reminders in 25 messages", remindedCount)
 		}
-		// The user whom a session belongs to can show and end it. An agent can do so for sessions that it reported.
+		// A user can show and end the user's own session of interactions. An agent can do so only with sessions that it has
+		// reported.
 		shownSession := ask(t, s, "interaction_session", args{"channel_id": "api_2"})
 		if shownSession.hasFailed || shownSession.member["user_id"] != ed || shownSession.member["reminder_sent"] != true ||
 			len(shownSession.member["message_timestamps"].([]any)) != 20 {

@@ -18,32 +18,33 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Config is what the server needs. Verifier, Connect, Record, Databases and Service are required.
+// Config has the settings of the server. Verifier, Connect, Record, Databases and Service are required.
 type Config struct {
 	Verifier identity.Verifier
-	// Connect opens an agent's session, which is enforced, recorded and limited like any client's. The notices of the
-	// server are passed to the function.
+	// Connect opens a session of the caller's agent through the proxy, which enforces, records and limits it like any
+	// client's. Notices from the connection are passed to the function.
 	Connect func(context.Context, identity.Caller, func(*pgconn.Notice)) (*pgx.Conn, error)
-	// Record records a call that runs no statement. If it returns an error, the error is the answer.
+	// Record writes the audit record of a call that runs no statement. If it returns an error, the caller gets this error
+	// instead of the result.
 	Record    func(context.Context, audit.Call) error
 	Databases map[string]*Database // the databases, by their names in the configuration
-	Service   *operations.Service  // the operations that the other APIs have, too
+	Service   *operations.Service  // the operations that HTTP and the console use, too
 	Reminders *air.Tracker         // nil: interactions are not tracked
 
 	Version            string
 	Log                *slog.Logger  // nil: nothing is logged
 	Timeout            time.Duration // how long a call may take; 0: 30 s
 	IdleTimeout        time.Duration // how long a session may be unused before it ends; 0: 30 min
-	TokenCheckInterval time.Duration // time between two checks of the sessions' tokens; 0: 2 s
+	TokenCheckInterval time.Duration // time between two checks whether the tokens of sessions are still valid; 0: 2 s
 }
 
-// Database is what the tools of one database work with.
+// Database has what the tools need for one database.
 type Database struct {
 	Registry *registry.Registry    // nil: no consent registry is configured
-	Policy   func() *policy.Policy // the active policy; nil: its agents are not served
-	// Attributes returns the attributes that the configuration gives an agent.
+	Policy   func() *policy.Policy // returns the active policy; nil while agents are not served
+	// Attributes returns the attributes that an agent has in the configuration.
 	Attributes func(agent string) map[string]string
-	Privacy    *privacy.Service // nil: the policy has no memories
+	Privacy    *privacy.Service // nil: no policy with memories can be used
 }
 
 func (c Config) withDefaults() (Config, error) {

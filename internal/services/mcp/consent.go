@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// relationship is a subject's relationship and their other consents; its members have the names of GET
-// /v1/consent/status.
+// relationship is a subject's relationship with their other consents. Its members have the same names as in the answer
+// of GET /v1/consent/status.
 type relationship struct {
 	UserID       string   `json:"user_id"`
 	State        string   `json:"state" jsonschema:"requested, given, refused, withdrawn, revoked or expired. Only given lets anything show, until expires_at."`
@@ -26,7 +26,7 @@ type relationship struct {
 	Grants []scopedConsent  `json:"grants,omitempty" jsonschema:"consents to single grantees or about single scopes"`
 }
 
-// partnershipTask is a requested partnership, with the same members as over HTTP.
+// partnershipTask is a requested partnership. Its members have the same names as over HTTP.
 type partnershipTask struct {
 	ID         string   `json:"id"`
 	UserID     string   `json:"user_id" jsonschema:"the user who asks"`
@@ -157,8 +157,8 @@ func consentTools() []Tool {
 	}
 }
 
-// consentsOf returns the consents of a user about whom the caller may ask. An agent may ask about the user for whom it
-// acts.
+// consentsOf returns a user's consents, if the caller may ask about this user. An agent may only ask about the user for
+// whom it acts.
 func (c *Call) consentsOf(ctx context.Context, user string) (string, []operations.ConsentStatus, error) {
 	if c.Caller.Role != identity.Agent {
 		subject, err := operations.SubjectOf(c.Caller, user)
@@ -185,7 +185,8 @@ func (c *Call) consentsOf(ctx context.Context, user string) (string, []operation
 	return sessionUser, consents, err
 }
 
-// agentUser returns the user for whom the caller's agent acts, as its credential says.
+// agentUser returns the user for whom the caller's agent acts, according to its token or to the configuration, and ""
+// if it acts for nobody.
 func (c *Call) agentUser() string {
 	p := c.Database.Policy()
 	if p == nil || p.SubjectAttribute() == "" {
@@ -194,7 +195,7 @@ func (c *Call) agentUser() string {
 	claimedUser, byToken := c.Caller.Claims[p.SubjectAttribute()]
 	subject, byConfiguration := c.Database.Attributes(c.Caller.Agent)[p.SubjectAttribute()]
 	switch {
-	case byToken && byConfiguration: // The token and the configuration contradict each other; such an agent is not served.
+	case byToken && byConfiguration: // Token and configuration both name a user. The proxy does not serve such an agent.
 		return ""
 	case byToken:
 		return claimedUser
@@ -226,7 +227,7 @@ func consentStatus(ctx context.Context, c *Call, in userInput) (relationship, er
 	return out, nil
 }
 
-// activeCategories returns the categories of an active consent, and nothing for a consent that is not active.
+// activeCategories returns words if the consent is active, and an empty list otherwise.
 func activeCategories(c consent.Consent, now time.Time, words []string) []string {
 	if !c.IsActiveAt(now) || words == nil {
 		return []string{}
@@ -234,7 +235,7 @@ func activeCategories(c consent.Consent, now time.Time, words []string) []string
 	return words
 }
 
-// requestPartnership asks for a partnership for the user; it changes nothing until the agent's side decides.
+// requestPartnership requests a partnership for the user. The consent does not change until the agent's side accepts.
 func requestPartnership(ctx context.Context, c *Call, in upgradeInput) (consentChange, error) {
 	return c.change(ctx, consent.Command{Action: consent.ActionUpgrade, Subject: in.UserID, Reason: in.Reason,
 		RequestKey: in.Request})
@@ -270,7 +271,7 @@ func consentRevoke(ctx context.Context, c *Call, in revokeInput) (consentChange,
 	})
 }
 
-// change changes a consent in the name of the caller, and records it.
+// change runs a command on a consent in the name of the caller.
 func (c *Call) change(ctx context.Context, command consent.Command) (consentChange, error) {
 	command.Interface = "mcp"
 	if command.Subject == "" {
@@ -296,7 +297,7 @@ func (c *Call) change(ctx context.Context, command consent.Command) (consentChan
 	return out, nil
 }
 
-// timestampText writes a time as it is written over HTTP.
+// timestampText formats a time as over HTTP, and returns nil for the zero time.
 func timestampText(t time.Time) *string {
 	if t.IsZero() {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/mcp"
 )
 
-// Each message in docs/reference/mcp.md is sent, as the agent mcp of the world arcive, and gets the answer that the
-// page shows.
+// checkDocument sends each message in docs/reference/mcp.md as the agent mcp of the world arcive, and compares the
+// answer with the page.
 func checkDocument(t *testing.T, f *servedWorld) {
 	text, err := os.ReadFile("../../../docs/reference/mcp.md")
 	if err != nil {
@@ -41,7 +41,7 @@ func checkDocument(t *testing.T, f *servedWorld) {
 	}
 }
 
-// shortened returns got with its texts shortened where the page writes "…".
+// shortened returns got with those texts shortened in which the page has "…".
 func shortened(want, got any) any {
 	switch want := want.(type) {
 	case string:
@@ -71,7 +71,7 @@ func shortened(want, got any) any {
 	return got
 }
 
-// The page lists every built-in tool.
+// docs/reference/mcp.md lists every built-in tool.
 func TestToolsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reference/mcp.md")
 	if err != nil {

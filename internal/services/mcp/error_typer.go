@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// plainErrorWriter passes answers of the SDK to the client, and turns its plain-text errors into protocol errors with
-// data.
+// plainErrorWriter passes the SDK's answers to the client. It holds back errors, so that writeWithheld can send them as
+// errors of JSON-RPC with an SQLSTATE.
 type plainErrorWriter struct {
 	http.ResponseWriter
 	message jsonRPCMessage
 
 	hasBegun       bool
-	withheldStatus int // HTTP status of a plain text that is withheld; 0: no text is
+	withheldStatus int // HTTP status of an error that is held back in text; 0: none is
 	text           strings.Builder
 }
 
@@ -32,7 +32,8 @@ func (w *plainErrorWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// errorPrefixBytes is within how many bytes an answer shows that it is an error: the longest id may come before.
+// errorPrefixBytes is the length of the beginning of an answer in which the member "error" is searched for. Only the
+// id, which is not longer than 200 bytes, may come before it.
 const errorPrefixBytes = 300
 
 // Write implements http.ResponseWriter.
@@ -50,7 +51,7 @@ func (w *plainErrorWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// writeWithheld sends the text that was withheld, as a protocol error.
+// writeWithheld sends the error that was held back as an error of JSON-RPC.
 func (w *plainErrorWriter) writeWithheld() {
 	if w.withheldStatus == 0 {
 		return
@@ -73,7 +74,7 @@ func (w *plainErrorWriter) writeWithheld() {
 			_, _ = w.ResponseWriter.Write([]byte(text))
 			return
 		}
-		// The SDK refuses arguments that its types do not take.
+		// The SDK has refused the parameters because they do not fit its types.
 		if text, code = answer.Error.Message, answer.Error.Code; code == 0 || code == invalidParams {
 			text, code = fmt.Sprintf("the parameters of %q are not such as it has", truncateText(w.message.Method)), invalidParams
 		}

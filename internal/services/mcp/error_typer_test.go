@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// An error of the SDK without data gets data with its type. All other messages are unchanged.
+// An error of the SDK without data gets data with an SQLSTATE. All other messages stay unchanged.
 func TestErrorsAreTyped(t *testing.T) {
 	const data = `"data":{"sqlstate":"08P01",`
 	longMessage := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"` + strings.Repeat(`\"error\":`, 100) + `"}]}}`
 	for _, c := range []struct {
 		name, kind, body string
 		status           int
-		want             string // "" if it is unchanged
+		want             string // "": unchanged
 	}{
 		{"an answer", "application/json", `{"jsonrpc":"2.0","id":1,"result":{}}`, 200, ""},
 		{"a long answer", "application/json", longMessage, 200, ""},

@@ -14,20 +14,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// callError is the error of a call. A model reads its text, a program its members.
+// callError is the error of a call of a tool. A model reads its text, and a program its members.
 type callError struct {
 	SQLSTATE string `json:"sqlstate"`
-	Name     string `json:"name,omitempty"` // the name of a consent error
+	Name     string `json:"name,omitempty"` // name of an error of consent, such as ConsentNotFoundError
 	Message  string `json:"message"`
 	Detail   string `json:"detail,omitempty"`
 	Hint     string `json:"hint,omitempty"`
 	Position int32  `json:"position,omitempty"` // position of the error in the statement, in characters, from 1
 
-	cause error // the cause, for the log only
+	cause error // for the log only
 }
 
-// newCallError makes a callError. The proxy has filtered the server's errors; of other errors only a *sqlstate.Error
-// has a text that may be shown.
+// newCallError converts an error to a callError. Errors of PostgreSQL have been filtered by the proxy. Of all other
+// errors, only a *sqlstate.Error has a text that the caller may see.
 func newCallError(err error) callError {
 	var serverError *pgconn.PgError
 	if errors.As(err, &serverError) {
@@ -49,7 +49,7 @@ func newCallError(err error) callError {
 	return f
 }
 
-// jsonText returns the error with its hint, for a model.
+// jsonText returns the error and its hint as the text for a model.
 func (f callError) jsonText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ERROR %s: ", f.SQLSTATE)
@@ -69,7 +69,7 @@ func (f callError) jsonText() string {
 	return b.String()
 }
 
-// toolResult is the error as the result of a tool.
+// toolResult returns the error as the result of a call of a tool.
 func (f callError) toolResult() *sdk.CallToolResult {
 	errorJSON, err := json.Marshal(map[string]callError{"error": f})
 	if err != nil {
@@ -79,7 +79,7 @@ func (f callError) toolResult() *sdk.CallToolResult {
 		StructuredContent: json.RawMessage(errorJSON)}
 }
 
-// isRefusal reports whether the error is the caller's, and not an internal one.
+// isRefusal reports whether the caller has caused the error, and not a failure of pgconsent or PostgreSQL.
 func (f callError) isRefusal() bool {
 	switch f.SQLSTATE[:2] {
 	case "XX", "08", "57", "58", "53":

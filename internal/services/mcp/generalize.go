@@ -65,10 +65,10 @@ func storeGeneralization(ctx context.Context, c *Call, in generalizeInput) (out 
 	return out, nil
 }
 
-// blockedError is a refusal whose detail lists the findings, in words of the caller's own text.
+// blockedError is a refusal with a detail that lists the findings, which quote only the caller's own text.
 type blockedError struct{ *privacy.BlockedError }
 
-// Unwrap returns the *sqlstate.Error.
+// Unwrap returns the *sqlstate.Error, with the findings as its detail.
 func (t blockedError) Unwrap() error {
 	e := *sqlstate.AsError(t.BlockedError)
 	var found []string

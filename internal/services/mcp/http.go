@@ -14,10 +14,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxMessageBytes limits a request of a client, in bytes. Its longest part is a statement.
+// maxMessageBytes is the size of the largest accepted message of a client, in bytes. Its longest part is a statement.
 const maxMessageBytes = 256 << 10
 
-// Error codes of JSON-RPC, and three of our own.
+// Error codes of JSON-RPC, followed by three codes that pgconsent defines.
 const (
 	parseError     = -32700
 	invalidRequest = -32600
@@ -25,7 +25,7 @@ const (
 	invalidParams  = -32602
 	internalError  = -32603
 
-	sessionNotFound     = -32001 // the client has to begin with "initialize"
+	sessionNotFound     = -32001 // the client has to send "initialize" again
 	unauthenticatedCode = -32002
 	tooManyCalls        = -32003
 )
@@ -33,17 +33,17 @@ const (
 const (
 	sessionHeader = "Mcp-Session-Id"
 	versionHeader = "Mcp-Protocol-Version"
-	// protocol versions from this one on have no sessions; the SDK decides by this version
+	// From this version of the protocol on there are no sessions; the SDK distinguishes by it, too.
 	sessionlessVersion = "2026-07-28"
 )
 
-// supportedMethods are the methods of the protocol that the server supports; other notifications are ignored.
+// supportedMethods are the methods that the server supports. It ignores all other notifications.
 var supportedMethods = map[string]bool{
 	"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "server/discover": true,
 	"notifications/initialized": true, "notifications/cancelled": true,
 }
 
-// jsonRPCMessage has the members that every message has.
+// jsonRPCMessage has the members that are common to all messages of JSON-RPC.
 type jsonRPCMessage struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -51,7 +51,7 @@ type jsonRPCMessage struct {
 	Params  json.RawMessage `json:"params"`
 }
 
-// ServeHTTP answers one message of a client. The server sends no messages of its own, so that there is no stream.
+// ServeHTTP answers one message of a client. It offers no stream, since the server sends no messages on its own.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -92,7 +92,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// authenticate verifies the token of a request; ok is false if that fails.
+// authenticate verifies the bearer token of a request; ok is false if it is not valid.
 func (s *Server) authenticate(r *http.Request) (bearer string, caller identity.Caller, ok bool) {
 	bearer, ok = identity.Bearer(r.Header)
 	if !ok {
@@ -102,7 +102,7 @@ func (s *Server) authenticate(r *http.Request) (bearer string, caller identity.C
 	return bearer, caller, err == nil
 }
 
-// post handles a message of a client.
+// post handles a message that a client has sent with POST.
 func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, caller identity.Caller) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBytes))
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 			writeError(w, http.StatusRequestEntityTooLarge, nil, invalidRequest,
 				newRefusal(fmt.Sprintf("the message is longer than %d bytes", maxMessageBytes), "Send less at once."))
 		}
-		return // Without an answer the client has gone.
+		return // The client has disconnected.
 	}
 	if err := strictjson.Check(body, strictjson.MaxDepth); err != nil {
 		writeError(w, http.StatusBadRequest, messageID(body), parseError,
@@ -141,7 +141,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.Header = r.Header.Clone()
-	r.Header.Set("Accept", "application/json, text/event-stream") // The answer is JSON, whatever the client's header says.
+	r.Header.Set("Accept", "application/json, text/event-stream") // as the SDK demands
 	id := r.Header.Get(sessionHeader)
 	if m.Method == "initialize" || id == "" && (m.Method == "server/discover" ||
 		r.Header.Get(versionHeader) >= sessionlessVersion) {
@@ -180,7 +180,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 	session.setLastUsed()
 }
 
-// initialize begins a session.
+// initialize begins a session and answers the message with which the client begins it.
 func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m jsonRPCMessage, bearer string,
 	caller identity.Caller) {
 	session := s.openSessions.begin(caller, bearer)
@@ -203,7 +203,7 @@ func (s *Server) passToSession(w http.ResponseWriter, r *http.Request, m jsonRPC
 	t.writeWithheld()
 }
 
-// parseEnvelope parses a message.
+// parseEnvelope parses a message of JSON-RPC, and refuses one that parsers could read differently.
 func parseEnvelope(body []byte) (m jsonRPCMessage, refused *sqlstate.Error) {
 	if trimmedBody := bytes.TrimLeft(body, " \t\r\n"); trimmedBody[0] != '{' {
 		return m, newRefusal("a message is an object", "Send one message in a request.")
@@ -213,10 +213,10 @@ func parseEnvelope(body []byte) (m jsonRPCMessage, refused *sqlstate.Error) {
 			"It has jsonrpc, method, params, and an id if it wants an answer.")
 	}
 	var names map[string]json.RawMessage
-	_ = json.Unmarshal(body, &names) // The body is an object, as was checked before.
+	_ = json.Unmarshal(body, &names) // cannot fail, since the body was parsed above
 	for name := range names {
 		for _, member := range []string{"jsonrpc", "id", "method", "params"} {
-			// Parsers differ in whether they take such a name for the member.
+			// Some parsers would accept this name for the member, and others would not.
 			if name != member && strings.EqualFold(name, member) {
 				return jsonRPCMessage{}, newRefusal(fmt.Sprintf("%q is written in another case", member),
 					"Names of members are in lower case.")
@@ -232,18 +232,18 @@ func parseEnvelope(body []byte) (m jsonRPCMessage, refused *sqlstate.Error) {
 	return m, nil
 }
 
-// newRefusal is the error of a message that is not accepted.
+// newRefusal returns the error for a message that is not accepted.
 func newRefusal(message, hint string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "%s", message).WithHint("%s", hint)
 }
 
-// writeUnknownSession answers a request for a session that does not exist or is somebody else's.
+// writeUnknownSession answers a request for a session that does not exist, or that belongs to another caller.
 func writeUnknownSession(w http.ResponseWriter, id json.RawMessage) {
 	writeError(w, http.StatusNotFound, id, sessionNotFound,
 		newRefusal("there is no such session", "It has ended: begin again with \"initialize\"."))
 }
 
-// writeError answers with an error of JSON-RPC.
+// writeError sends an error of JSON-RPC.
 func writeError(w http.ResponseWriter, status int, id json.RawMessage, code int, e *sqlstate.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -34,9 +34,9 @@ type bareServer struct {
 
 	mu                sync.Mutex
 	tokens            map[string]identity.Caller
-	verifyCounts      map[string]int // how often each token was verified
+	verifyCounts      map[string]int // how often each token has been verified
 	records           []audit.Call
-	isRecordingBroken bool // records cannot be written
+	isRecordingBroken bool // audit records cannot be written
 }
 
 func (d *bareServer) Verify(_ context.Context, bearer string) (identity.Caller, error) {
@@ -160,7 +160,7 @@ func callMessage(tool, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, arguments)
 }
 
-// begin opens a session and returns its id.
+// begin begins a session, and returns its id.
 func begin(t testing.TB, url, token string) string {
 	t.Helper()
 	r := send(t, "POST", url, token, "", initializeMessage)
@@ -174,7 +174,7 @@ func begin(t testing.TB, url, token string) string {
 	return id
 }
 
-// Without a valid token, every request gets the same answer, which tells nothing.
+// Without a valid token, every request gets the same answer, which reveals nothing.
 func TestWithoutToken(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
@@ -204,7 +204,7 @@ func TestWithoutToken(t *testing.T) {
 	}
 }
 
-// A message that is malformed, or not allowed in the session's state, gets a typed error and changes nothing.
+// A message that is malformed, or not allowed in the state of the session, gets a typed error and changes nothing.
 func TestMisplacedMessages(t *testing.T) {
 	d := openServer(t)
 	ownSession, othersSession := begin(t, d.url, "chat"), begin(t, d.url, "ada")
@@ -300,8 +300,8 @@ func TestMisplacedMessages(t *testing.T) {
 	}
 }
 
-// Whatever protocol version a client begins with, it is answered with a supported one. For an unknown version, that is
-// the newest with sessions. A message of a version without sessions gets an error that lists the supported ones.
+// The answer to "initialize" has a protocol version that the server supports; for an unknown version, it is the newest
+// one with sessions. A message of a version without sessions gets an error that lists the supported versions.
 func TestVersions(t *testing.T) {
 	d := openServer(t)
 	for requestedVersion, want := range map[string]string{
@@ -326,7 +326,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Unknown arguments of a tool are an error of the tool, which says what it takes.
+// An unknown argument is an error of the tool, which lists the arguments of the tool.
 func TestStrictArguments(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
@@ -354,7 +354,7 @@ func TestStrictArguments(t *testing.T) {
 	}
 }
 
-// The role of the caller decides which tools there are.
+// A caller is offered the tools of its role.
 func TestToolsOfRoles(t *testing.T) {
 	d := openServer(t)
 	for token, want := range map[string][]string{
@@ -379,7 +379,8 @@ func TestToolsOfRoles(t *testing.T) {
 	}
 }
 
-// A session ends with its token, even during a call. Another token with the same name cannot take the session over.
+// A session ends when its token is revoked, even during a call. Another token with the same name cannot use the
+// session.
 func TestRevokedTokenEndsSession(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
@@ -389,7 +390,7 @@ func TestRevokedTokenEndsSession(t *testing.T) {
 		t.Errorf("%d", r.status)
 	}
 	verifyCount := func() int { d.mu.Lock(); defer d.mu.Unlock(); return d.verifyCounts["ada"] }
-	// When ada's token has been verified three more times, all sessions were checked at least once.
+	// After three more verifications of ada's token, all sessions have been checked at least once.
 	for before, end := verifyCount(), time.Now().Add(tier.Patience); verifyCount() < before+3; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nobody looks after sessions")
@@ -403,7 +404,7 @@ func TestRevokedTokenEndsSession(t *testing.T) {
 	}
 }
 
-// The number of sessions of one caller is limited: the one that was not used for longest ends.
+// The number of sessions of one caller is limited. A further session ends the one that was idle for longest.
 func TestManySessions(t *testing.T) {
 	d := openServer(t)
 	otherSession := begin(t, d.url, "ada")
@@ -441,7 +442,8 @@ func TestMessageRatePerToken(t *testing.T) {
 	}
 }
 
-// Calls that run no statement are recorded. If recording fails, they get an error. Interactions are not recorded.
+// Calls that run no statement are recorded, except interactions. If the record cannot be written, the caller gets an
+// error.
 func TestCallsAreRecorded(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
@@ -472,7 +474,7 @@ func TestCallsAreRecorded(t *testing.T) {
 	}
 }
 
-// The name of a built-in tool is reserved: no policy may use it.
+// A policy cannot use the name of a built-in tool for a tool of its own.
 func TestOwnNamesAreReserved(t *testing.T) {
 	for _, name := range mcp.ReservedNames() {
 		if !slices.Contains(policy.BuiltinTools, name) {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// isID reports whether a value can be the id of a request.
+// isID reports whether a JSON value may be the id of a request: a string or an integer.
 func isID(value json.RawMessage) bool {
 	if len(value) == 0 || len(value) > 200 {
 		return false
@@ -13,13 +13,13 @@ func isID(value json.RawMessage) bool {
 	return value[0] == '"' || (value[0] == '-' || value[0] >= '0' && value[0] <= '9') && !bytes.ContainsAny(value, ".eE")
 }
 
-// messageID returns the id of a message that is not valid JSON, so that a client which waits for an answer with its id
-// gets one. It returns nil if the message has no id or several.
+// messageID returns the id of a message that is not valid JSON, so that the error can be sent with it and reaches the
+// waiting caller. It returns nil if the message has no id or several.
 func messageID(message []byte) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(message))
 	d.UseNumber()
 	var id json.RawMessage
-	depth, name := 0, false // depth counts open brackets; name: the next token is a name of the outermost object.
+	depth, name := 0, false // depth: open brackets. name: a name of the outermost object is next.
 	key := ""
 	for {
 		token, err := d.Token()
@@ -29,7 +29,7 @@ func messageID(message []byte) json.RawMessage {
 		delim, isDelim := token.(json.Delim)
 		switch {
 		case depth == 0 && delim != '{':
-			return nil // The message is no object, which has no id.
+			return nil // only an object can have an id
 		case delim == '{' || delim == '[':
 			depth++
 			name = depth == 1

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// If a message is not valid JSON, the error still contains its id if one can be found.
+// The error for a message that is not valid JSON has the message's id, if one can be found.
 func TestIDOf(t *testing.T) {
 	deepArray := strings.Repeat("[", 60) + strings.Repeat("]", 60)
 	for message, want := range map[string]string{

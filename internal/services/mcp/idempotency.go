@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// callOnce runs a call that has an idempotency key, unless it was answered before: then it returns that answer. A
-// caller's sessions, and HTTP, share its keys.
+// callOnce runs a call that has an idempotency key. If a call with the key has been answered before, callOnce returns
+// the first answer. A caller's keys are the same in all of its sessions and over HTTP.
 func callOnce[Out any](ctx context.Context, c *Call, operation, key string, arguments any, run func() (Out,
 	error)) (out Out,
 	isRepeated bool, err error) {
@@ -36,7 +36,7 @@ func callOnce[Out any](ctx context.Context, c *Call, operation, key string, argu
 		return out, true, json.Unmarshal(storedAnswer.Body, &out)
 	}
 	var response *operations.Response
-	// The key is released also after a panic: what was done is not known.
+	// The key is released also after a panic, when it is not known whether anything was changed.
 	defer func() { answers.EndCall(c.Caller, answer, response) }()
 	if out, err = run(); err != nil {
 		return out, false, err

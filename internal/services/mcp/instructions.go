@@ -2,7 +2,7 @@ package mcp
 
 import "github.com/pgconsent/pgconsent/internal/services/identity"
 
-// roleInstructions are sent to the model when a session begins.
+// roleInstructions returns the instructions that a model gets when a session begins, for the role of the caller.
 func roleInstructions(r identity.Role) string {
 	switch r {
 	case identity.Agent:

@@ -24,7 +24,7 @@ type sessionInput struct {
 	ChannelID string `json:"channel_id" jsonschema:"the channel"`
 }
 
-// sessionOutput has the names of GET /v1/air/session.
+// sessionOutput is a session of interactions. Its members have the same names as in the answer of GET /v1/air/session.
 type sessionOutput struct {
 	UserID            string   `json:"user_id"`
 	ChannelID         string   `json:"channel_id"`
@@ -90,7 +90,7 @@ func endInteraction(_ context.Context, c *Call, in sessionInput) (out endSession
 	return endSessionOutput{Ended: err == nil}, err
 }
 
-// requireTracker returns an error where interactions are not tracked.
+// requireTracker returns an error if the server does not track interactions.
 func requireTracker(t *air.Tracker) error {
 	if t == nil {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConsent,

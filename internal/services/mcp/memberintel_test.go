@@ -50,7 +50,7 @@ func TestMemberintel(t *testing.T) {
 			t.Errorf("%s: %.300s", sql, a.text)
 		}
 	}
-	// Not even by id does a tool return bodies. What a list shows is also shown by id.
+	// No tool returns the text of an entry, not even by id. The columns that lists show are shown by id, too.
 	for _, sql := range []string{"SELECT content FROM brain_entries WHERE id = $1",
 		"SELECT b.content FROM brain_entries b WHERE b.id = $1", "SELECT length(content) FROM brain_entries WHERE id = $1"} {
 		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); !strings.HasPrefix(a.text,
@@ -65,7 +65,7 @@ func TestMemberintel(t *testing.T) {
 			t.Errorf("by its id: %s: %.300s", sql, a.text)
 		}
 	}
-	// A missing id, another user's, and a malformed one get the same answer.
+	// An id that does not exist, one of another user, and a malformed one get the same answer.
 	var otherAnswers string
 	if err := owner.QueryRow(t.Context(),
 		"SELECT id::text FROM brain_entries WHERE tenant_id NOT IN ('global', '11111111-1111-4111-8111-111111111111') LIMIT 1").Scan(&otherAnswers); err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The MCP client by the protocol's authors, from npm, in a fixed version.
+// The MCP client by the authors of the protocol, from npm, in a fixed version.
 const (
 	nodeClient  = "@modelcontextprotocol/sdk"
 	nodeVersion = "1.32.2"
-	bridgeURL   = "PGCONSENT_TEST_BRIDGE" // with it, this program is a bridge to that address
+	bridgeURL   = "PGCONSENT_TEST_BRIDGE" // if it is set, this program is a bridge to that URL
 )
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	pgtest.MainAlone(m)
 }
 
-// independentClient runs the protocol authors' TypeScript client over HTTP, and over the bridge on stdio.
+// independentClient runs the MCP client by the authors of the protocol, over HTTP and over the bridge on stdio.
 func independentClient(t *testing.T, f *servedWorld) {
 	dir := nodeModules(t)
 	script, err := os.ReadFile("testdata/client.mjs")
@@ -76,7 +76,7 @@ func independentClient(t *testing.T, f *servedWorld) {
 	if report.HTTP.WrongKey != "401" {
 		t.Errorf("a wrong token: %q", report.HTTP.WrongKey)
 	}
-	// The HTTP status exists only over HTTP. The code is that of docs/reference/mcp.md.
+	// Only HTTP has a status. The codes are those in docs/reference/mcp.md.
 	for description, want := range map[string][2]string{
 		"list before initialize": {"400", "-32001 08P01"}, "no JSON": {"400", "-32700 08P01"}, "a name twice": {
 			"400", "-32700 08P01"}, "a batch": {"400", "-32600 08P01"},
@@ -87,7 +87,7 @@ func independentClient(t *testing.T, f *servedWorld) {
 		if got := report.Raw["http"][description]; got != strings.TrimSpace(want[0]+" "+want[1]) {
 			t.Errorf("over http %s: %s, want %v", description, got, want)
 		}
-		switch description { // the bridge begins a new session, which is not initialized
+		switch description { // the bridge has begun a new session, which is not initialized yet
 		case "begin again":
 			want[1] = "answered"
 		case "list":
@@ -99,21 +99,21 @@ func independentClient(t *testing.T, f *servedWorld) {
 	}
 }
 
-// clientReport is what the client reports about one transport.
+// clientReport is what the client has reported about one transport.
 type clientReport struct {
 	Tools     []string
 	Found     int
-	Same      bool // text content and structured content are equal
+	Same      bool // the result's text and its structured content are equal
 	Refused   string
 	Unknown   string
 	Strict    string
 	WrongKey  string
-	Cancelled string // the result after cancelled calls
-	Side      string // the result in a second session
-	Outlives  string // the result there, after the first session has ended
+	Cancelled string // result after canceled calls
+	Side      string // result in a second session
+	Outlives  string // result in the second session after the first has ended
 }
 
-// nodeModules installs the client once per machine, beside other caches, and returns the folder.
+// nodeModules installs the client once per machine in a cache folder, and returns the folder.
 func nodeModules(t *testing.T) string {
 	t.Helper()
 	for _, program := range []string{"node", "npm"} {

@@ -9,14 +9,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Limits of the notices that come with an answer, such as a reminder to the user. Other clients of the agent get
-// notices, too.
+// Limits of the notices of PostgreSQL and the proxy, such as a reminder to the user, that are added to the answer of a
+// call.
 const (
-	maxNotices     = 20 // how many notices of a call are kept
+	maxNotices     = 20 // number of notices of one call
 	maxNoticeBytes = 4 << 10
 )
 
-// addNotice adds a notice of the call's connection.
+// addNotice stores a notice that the call's connection has received.
 func (c *Call) addNotice(n *pgconn.Notice) {
 	c.noticesLock.Lock()
 	defer c.noticesLock.Unlock()
@@ -40,7 +40,7 @@ func (c *Call) addNotice(n *pgconn.Notice) {
 	c.notices = append(c.notices, strings.ToValidUTF8(text, "?"))
 }
 
-// noticeContent returns each notice as content.
+// noticeContent returns the stored notices as content of the call's result.
 func (c *Call) noticeContent() (out []sdk.Content) {
 	c.noticesLock.Lock()
 	defer c.noticesLock.Unlock()

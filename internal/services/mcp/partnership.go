@@ -19,7 +19,7 @@ type decideInput struct {
 	Request  string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
 }
 
-// partnershipTools makes the tools with which an agent's side decides on requested partnerships.
+// partnershipTools makes the tools by which the agent's side decides about requested partnerships.
 func partnershipTools() []Tool {
 	hasRegistry := func(d *Database) bool { return d.Registry != nil }
 	agents := []identity.Role{identity.Agent}
@@ -56,7 +56,7 @@ func partnershipDecide(ctx context.Context, c *Call, in decideInput) (consentCha
 		Action: consent.ActionDecide, Subject: in.UserID, Decision: consent.Decision(in.Decision), Reason: in.Reason,
 		RequestKey: in.Request,
 	})
-	// An agent cannot tell a user who asked for no partnership from an id that does not exist.
+	// An agent gets the same error whether the user has requested no partnership or does not exist.
 	var validationErr *consent.ValidationError
 	if errors.As(err, &validationErr) {
 		return out, consent.NewNotFound()

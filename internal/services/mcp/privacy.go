@@ -23,7 +23,7 @@ type rememberInput struct {
 	RequestKey    string    `json:"request_key,omitempty" jsonschema:"a text that you make up for this one memory, at most 200 bytes, such as a UUID. If no answer came, call again with the same key and arguments: the memory is not made twice. Use another key for another memory."`
 }
 
-// rememberOutput is a memory that was made by this call or by an earlier one.
+// rememberOutput is a memory that this call has made, or an earlier call with the same request_key.
 type rememberOutput struct {
 	memoryInfo
 	Repeated bool `json:"repeated,omitempty" jsonschema:"true: it was made before, with this request_key"`
@@ -126,7 +126,7 @@ type withdrawOutput struct {
 	Consents []consentRecord `json:"consents"`
 }
 
-// privacySection returns the policy's section about memories; nil: there is none.
+// privacySection returns the policy's section about memories, and nil if there is none.
 func privacySection(d *Database) *policy.Privacy {
 	if d.Privacy == nil || d.Policy() == nil {
 		return nil
@@ -134,7 +134,7 @@ func privacySection(d *Database) *policy.Privacy {
 	return d.Policy().Privacy()
 }
 
-// memoryTools makes the tools that store memories, one for each kind of the policy.
+// memoryTools makes the tools that store memories: one for each kind of memory in the policy.
 func memoryTools(d *Database) []Tool {
 	p := privacySection(d)
 	if p == nil {
@@ -187,8 +187,8 @@ func contextInfoOf(c privacy.Context) contextInfo {
 	return contextInfo{c.Name, c.Store, c.Participants, c.Access, c.Owner}
 }
 
-// privacyService returns the operations on memories over this session's connections, so that a context that was entered
-// here is active there.
+// privacyService returns the operations on memories, which use connections of this session. A context that the session
+// has entered is therefore active in these connections.
 func (c *Call) privacyService() *privacy.Service {
 	d := *c.Database.Privacy
 	d.ConnectCaller = func(ctx context.Context, _ identity.Caller) (*pgx.Conn, error) { return c.Connect(ctx) }

@@ -41,11 +41,11 @@ func TestMCPPrivacy(t *testing.T) {
 	if rawMemory.hasFailed || list(rawMemory, "access_grants") != `["human:sean"]` || rawMemory.member["source_entity"] != "human:sean" {
 		t.Fatalf("made %s", rawMemory.text)
 	}
-	// With a request key, a memory is created once over all sessions. The same key with another change, or a malformed
-	// key, is refused.
+	// With a request key, a memory is made only once, even in several sessions. A key that was used for another change is
+	// refused, and so is a malformed key.
 	argsWithKey := args{"content": "Bella limps", "subject_ids": []string{"dog:bella"}, "request_key": "0b7c-1"}
 	once := ask(t, ash, "memory_note", argsWithKey)
-	ash = f.as(t, "agent:ash") // with a new token of the same name
+	ash = f.as(t, "agent:ash") // a new token with the same name
 	repeatedNote := ask(t, ash, "memory_note", argsWithKey)
 	if once.hasFailed || once.member["repeated"] != nil || repeatedNote.hasFailed || repeatedNote.member["repeated"] != true ||
 		once.member["id"] != repeatedNote.member["id"] || list(once, "subject_ids") != list(repeatedNote, "subject_ids") {
@@ -67,7 +67,8 @@ func TestMCPPrivacy(t *testing.T) {
 		t.Errorf("after a refusal: %s", correctedNote.text)
 	}
 
-	// A context is entered for the session: memories that it grants become visible, and new memories get its grants.
+	// A context is active in the session that has entered it: memories that it grants become visible, and new memories get
+	// its grants.
 	seenMemories := func() string {
 		a := ask(t, bella, "query", args{"sql": "SELECT id FROM episodes WHERE id = 'episode:1002'"})
 		return list(a, "rows")
@@ -95,7 +96,7 @@ func TestMCPPrivacy(t *testing.T) {
 	refused(ask(t, vet, "context_enter", args{"context": "ctx:none"}), "PC404")
 	refused(ask(t, bella, "context_enter", args{"context": "ctx:bella_health", "participants": []string{"si:mallory"}}), "42501")
 
-	// A guardian consents, the consent allows a grant, and the audit shows who sees the memory.
+	// A guardian consents, after which a grant is allowed. The privacy audit then shows who sees the memory.
 	refused(ask(t, ash, "privacy_grant", args{"id": rawMemory.member["id"], "who": []string{"si:rex"}}), "42501")
 	refused(ask(t, ash, "consent_grant", args{"grantor": "human:sean", "grantee": "si:rex"}), "42501")
 	givenConsent := ask(t, sean, "consent_grant", args{"grantor": "human:sean", "grantee": "si:rex", "scope": "*", "store": "ash", "reason": "a walk"})
@@ -131,7 +132,7 @@ func TestMCPPrivacy(t *testing.T) {
 		t.Errorf("the subject: %s", subject.text)
 	}
 
-	// A belief from a private memory is refused if it names the dog. Otherwise it is made, once.
+	// A belief drawn from a private memory is refused if it names the dog. Otherwise it is made, and only once.
 	beliefArguments := args{"source": rawMemory.member["id"], "belief": "Heart murmurs in small breeds need exercise monitoring",
 		"access_grants": []string{"*"}, "abstraction_note": "Of the breed."}
 	beliefWithName := args{"source": rawMemory.member["id"], "belief": "Small breeds like Béllа need monitoring"}
@@ -166,7 +167,7 @@ func TestMCPPrivacy(t *testing.T) {
 
 	checkTutorExample(t, f)
 
-	// A refused call is recorded as one that would have changed something, as in every service.
+	// The record of a refused call says that the call would have changed data.
 	refusals := 0
 	files, err := filepath.Glob(filepath.Join(f.config.Audit.File, "*"))
 	if err != nil {
@@ -190,8 +191,8 @@ func TestMCPPrivacy(t *testing.T) {
 	}
 }
 
-// checkTutorExample plays the seed's last example: a tutor notes something in an academic context, and a parent lets a
-// specialist see it. seeds/003:199-213.
+// checkTutorExample plays the last example of the seed: a tutor notes something in an academic context, and a parent
+// lets a specialist see it. seeds/003:199-213.
 func checkTutorExample(t *testing.T, f *servedWorld) {
 	t.Helper()
 	tutor, otherTutor, parent, specialist := f.as(t, "agent:tutor_a"), f.as(t, "agent:tutor_b"), f.as(t, "agent:parent"), f.as(t, "agent:specialist")
@@ -228,10 +229,10 @@ func checkTutorExample(t *testing.T, f *servedWorld) {
 	if a := ask(t, specialist, "context_enter", args{"context": academic}); !a.hasFailed {
 		t.Errorf("a stranger enters %s", a.text)
 	}
-	if !canSeeNote(parent) || canSeeNote(otherTutor) { // parent is the student's guardian; other is a tutor to whom no consent was given
+	if !canSeeNote(parent) || canSeeNote(otherTutor) { // parent is the guardian; otherTutor has no consent
 		t.Error("in the context its guardian does not see it, or others do without consent")
 	}
-	// The world already has this consent of the parent. It is withdrawn and given again.
+	// The parent's consent is in the world already. The test withdraws it and gives it again.
 	consent := args{"grantor": "human:parent_456", "grantee": "si:reading_specialist", "scope": academic}
 	if a := ask(t, parent, "consent_revoke", args{"grantee": "si:reading_specialist"}); a.hasFailed {
 		t.Fatalf("taken back %s", a.text)

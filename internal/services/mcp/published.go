@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// publishedTools makes the tools that a policy declares for functions of the database.
+// publishedTools makes the tools that the policy declares for functions of the database.
 func publishedTools(d *Database) []Tool {
 	p := d.Policy()
 	if p == nil {
@@ -30,8 +30,8 @@ func publishedTools(d *Database) []Tool {
 	return out
 }
 
-// publishFunction makes a tool of a function. It runs as a statement of the agent; the proxy sets the pinned arguments,
-// whoever calls.
+// publishFunction makes a tool that calls a function in a statement of the agent. The proxy sets the arguments that the
+// policy pins, whoever calls.
 func publishFunction(function *policy.Function) Tool {
 	t := Tool{
 		Name: function.Tool.Name, Title: function.Tool.Name, Description: function.Tool.Description,
@@ -81,7 +81,7 @@ var rowsSchema = func() *jsonschema.Schema {
 	return answerSchema(s)
 }()
 
-// argumentSchema returns the JSON schema of an argument of the function's type.
+// argumentSchema returns the JSON schema for an argument of the function.
 func argumentSchema(a policy.ToolArgument) *jsonschema.Schema {
 	element, array := strings.CutSuffix(a.Type, "[]")
 	s := &jsonschema.Schema{Type: jsonType(element)}
@@ -114,7 +114,7 @@ func isPlainText(postgres string) bool {
 	return postgres == "text" || strings.HasPrefix(postgres, "character varying")
 }
 
-// argumentText converts an argument to the text that PostgreSQL reads.
+// argumentText converts a JSON value to the text format of PostgreSQL.
 func argumentText(a policy.ToolArgument, raw json.RawMessage) ([]byte, error) {
 	if string(raw) == "null" {
 		return nil, nil
@@ -132,7 +132,7 @@ func argumentText(a policy.ToolArgument, raw json.RawMessage) ([]byte, error) {
 	return scalarText(raw)
 }
 
-// scalarText converts a single value, and keeps the digits of a number unchanged.
+// scalarText converts a JSON string, number or boolean to text. The digits of a number stay as they are.
 func scalarText(raw json.RawMessage) ([]byte, error) {
 	if raw[0] != '"' {
 		return raw, nil
@@ -142,7 +142,7 @@ func scalarText(raw json.RawMessage) ([]byte, error) {
 	return []byte(text), err
 }
 
-// arrayText writes a PostgreSQL array: {"a","b",NULL}.
+// arrayText formats values as a PostgreSQL array, such as {"a","b",NULL}.
 func arrayText(elements []json.RawMessage) ([]byte, error) {
 	out := []byte{'{'}
 	for i, raw := range elements {

@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Server is the MCP server, an [http.Handler] for one address.
+// Server is the MCP server. It is an [http.Handler] for one path.
 type Server struct {
 	Config
 
@@ -28,7 +28,7 @@ type Server struct {
 	crossOrigin  *http.CrossOriginProtection
 }
 
-// NewServer makes a server.
+// NewServer makes a server. [Server.Run] has to run as long as the server is used.
 func NewServer(c Config) (*Server, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -52,8 +52,8 @@ func NewServer(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Run ends sessions whose token is no longer valid or that are unused. It runs until ctx ends; then it ends all
-// sessions.
+// Run ends sessions that are idle for too long or whose token is no longer valid. When ctx is canceled, Run ends all
+// sessions and returns.
 func (s *Server) Run(ctx context.Context) {
 	tick := time.NewTicker(s.TokenCheckInterval)
 	defer tick.Stop()
@@ -75,7 +75,7 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// isValid checks whether the session's token still belongs to the same caller.
+// isValid reports whether the session's token is still valid and still identifies the same caller.
 func (s *Server) isValid(ctx context.Context, session *mcpSession) bool {
 	now, err := s.Verifier.Verify(ctx, session.bearer)
 	return err == nil && ownerOf(now) == ownerOf(session.caller) && now.Subject == session.caller.Subject && now.Agent == session.caller.Agent
@@ -92,7 +92,7 @@ func sessionOf(ctx context.Context) (*mcpSession, bool) {
 	return session, ok
 }
 
-// newSession makes the SDK's server for one client.
+// newSession makes a server of the SDK, which serves a single session.
 func (s *Server) newSession(session *mcpSession) *sdk.Server {
 	out := sdk.NewServer(&sdk.Implementation{Name: "pgconsent", Title: "pgconsent: rows by consent",
 		Version: s.Version}, &sdk.ServerOptions{
@@ -115,7 +115,7 @@ func (s *Server) newSession(session *mcpSession) *sdk.Server {
 			}
 			out, err := next(ctx, method, req)
 			if discovered, ok := out.(*sdk.DiscoverResult); ok {
-				discovered.CacheScope = "private" // The answer may be cached like the list of tools.
+				discovered.CacheScope = "private" // The answer depends on the token, as the list of tools does.
 			}
 			return out, err
 		}
@@ -123,10 +123,10 @@ func (s *Server) newSession(session *mcpSession) *sdk.Server {
 	return out
 }
 
-// listTools returns the tools of a caller, in the order of their names; the tools of the policy come last.
+// listTools returns the tools that a caller is offered, sorted by name. The tools that the policy declares come last.
 func (s *Server) listTools(session *mcpSession) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}}
-	out.CacheScope = "private" // The list depends on the token.
+	out.CacheScope = "private" // The list depends on the token, so that caches must not share it between callers.
 	for _, t := range s.offeredTools(session.caller) {
 		out.Tools = append(out.Tools, t.describe())
 	}
@@ -160,8 +160,8 @@ func (s *Server) findTool(c identity.Caller, name string) (Tool, bool) {
 	return offeredTools[i], true
 }
 
-// callTool runs a tool. Its errors are results, so that the model reads them; an unknown tool is an error of the
-// protocol.
+// callTool runs a tool. An error of the tool is a result, so that the model can read it. Only for an unknown tool it
+// returns an error of the protocol.
 func (s *Server) callTool(ctx context.Context, session *mcpSession, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult,
 	error) {
 	c := &Call{Caller: session.caller, Database: s.Databases[session.caller.Database], server: s, session: session}
@@ -227,7 +227,7 @@ func (s *Server) runTool(ctx context.Context, c *Call, t Tool, arguments json.Ra
 	return t.run(ctx, c, arguments)
 }
 
-// recordCall records a call; if that fails, the answer is a fault that says so.
+// recordCall writes the audit record of a call, and returns an error for the caller if the record cannot be written.
 func (s *Server) recordCall(ctx context.Context, c *Call, t Tool, f *callError) *callError {
 	call := audit.Call{
 		Interface: "mcp", CallerName: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent,
@@ -244,7 +244,7 @@ func (s *Server) recordCall(ctx context.Context, c *Call, t Tool, f *callError) 
 			call.Outcome = audit.OutcomeRefused
 		}
 	}
-	// The call is recorded even if the client has disconnected.
+	// The record is written even if the client has disconnected.
 	if err := s.Record(context.WithoutCancel(ctx), call); err != nil {
 		recordError := newCallError(err)
 		return &recordError

@@ -15,25 +15,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// The limits of open sessions, for one caller and for all. A session above the limit replaces the one that has been
-// unused for longest.
+// Limits of open sessions, for each caller and for all callers. If a new session exceeds a limit, the session that has
+// been idle for longest ends.
 const (
 	maxSessionsPerCaller = 32
 	maxSessions          = 4096
 )
 
-// Limits of one caller, over all of its sessions.
+// Limits of each caller, for all of its sessions together.
 const (
-	maxConcurrentCalls = 8   // calls that run side by side
+	maxConcurrentCalls = 8   // number of calls that run at the same time
 	messagesPerSecond  = 50  // messages that a caller may send each second
 	burstMessages      = 200 // messages that a caller may send at once
 )
 
-// mcpSession is a client that has sent "initialize".
+// mcpSession is the session of a client that has sent "initialize".
 type mcpSession struct {
 	id     string
 	caller identity.Caller
-	bearer string // the bearer token, to verify it again
+	bearer string // the bearer token, which is verified again during the session
 
 	ctx       context.Context // the context of the session's calls
 	cancel    context.CancelFunc
@@ -41,12 +41,12 @@ type mcpSession struct {
 	*callerLimits
 
 	mu            sync.Mutex
-	isInitialized bool // "notifications/initialized" has come
+	isInitialized bool // the client has sent "notifications/initialized"
 	lastUsedAt    time.Time
-	settings      map[string]string // statements that set attributes, by the setting that each one sets
+	settings      map[string]string // statements that set an attribute, by the name of the setting
 }
 
-// setLastUsed notes that the session is used now.
+// setLastUsed sets the time at which the session was last used to now.
 func (s *mcpSession) setLastUsed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,8 @@ func (s *mcpSession) isReady() bool {
 	return s.isInitialized
 }
 
-// rememberSetting keeps a statement that sets an attribute, for later connections.
+// rememberSetting stores a statement that sets an attribute, for later connections of the session. An empty statement
+// removes the stored one.
 func (s *mcpSession) rememberSetting(setting, statement string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,24 +93,24 @@ func (s *mcpSession) setStatements() []string {
 	return out
 }
 
-// callerLimits is shared by the sessions of one token.
+// callerLimits has the limits that all sessions of one token share.
 type callerLimits struct {
 	callSlots      chan struct{} // has one element for each call in progress
 	messageLimiter *rate.Limiter
 }
 
-// sessionTable are the open sessions of the server.
+// sessionTable holds the open sessions of the server.
 type sessionTable struct {
 	mu      sync.Mutex
 	byID    map[string]*mcpSession
-	callers map[string]*callerLimits // the callers of open sessions, by the owner of the session
+	callers map[string]*callerLimits // limits of callers, by the text of ownerOf
 }
 
 func newSessions() *sessionTable {
 	return &sessionTable{byID: map[string]*mcpSession{}, callers: map[string]*callerLimits{}}
 }
 
-// callerLimitsOf returns what the sessions of a caller share.
+// callerLimitsOf returns the limits that the sessions of a caller share.
 func (a *sessionTable) callerLimitsOf(c identity.Caller) *callerLimits {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,7 +122,7 @@ func (a *sessionTable) callerLimitsOf(c identity.Caller) *callerLimits {
 	return limits
 }
 
-// dropUnusedCallers removes callers that have neither sessions nor calls.
+// dropUnusedCallers deletes the limits of callers without open sessions, calls in progress or recent messages.
 func (a *sessionTable) dropUnusedCallers() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,10 +137,10 @@ func (a *sessionTable) dropUnusedCallers() {
 	}
 }
 
-// ownerOf returns a text that identifies the token and database that a session is bound to.
+// ownerOf returns a text that identifies the token and the database to which a session belongs.
 func ownerOf(c identity.Caller) string { return c.Database + "\x00" + string(c.Role) + "\x00" + c.Name }
 
-// begin makes a session that is not registered yet.
+// begin makes a session. Method add has to add it to the table.
 func (a *sessionTable) begin(c identity.Caller, bearer string) *mcpSession {
 	s := &mcpSession{id: rand.Text(), caller: c, callerLimits: a.callerLimitsOf(c), bearer: bearer, lastUsedAt: time.Now(),
 		settings: map[string]string{}}
@@ -147,7 +148,7 @@ func (a *sessionTable) begin(c identity.Caller, bearer string) *mcpSession {
 	return s
 }
 
-// add registers a session, and ends others if there are too many.
+// add adds a session to the table, and ends other sessions if there are too many.
 func (a *sessionTable) add(s *mcpSession) {
 	a.mu.Lock()
 	a.byID[s.id] = s
@@ -176,7 +177,7 @@ func (a *sessionTable) add(s *mcpSession) {
 	}
 }
 
-// find returns the caller's session with the id; sessions of others are not found.
+// find returns the session with the id, if it belongs to the caller, and nil otherwise.
 func (a *sessionTable) find(id string, c identity.Caller) *mcpSession {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -187,7 +188,7 @@ func (a *sessionTable) find(id string, c identity.Caller) *mcpSession {
 	return s
 }
 
-// remove removes a session.
+// remove removes a session from the table and closes it.
 func (a *sessionTable) remove(s *mcpSession) {
 	a.mu.Lock()
 	delete(a.byID, s.id)
@@ -202,7 +203,7 @@ func (a *sessionTable) list() []*mcpSession {
 	return slices.Collect(maps.Values(a.byID))
 }
 
-// close ends the calls in progress, and then the SDK's session, which waits for them.
+// close cancels the calls in progress, and then closes the SDK's session, which waits for these calls.
 func (s *mcpSession) close() {
 	s.cancel()
 	if s.sdkServer == nil {

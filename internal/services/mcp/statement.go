@@ -21,12 +21,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Limits of the result of a statement. A larger result is cut, and the rest is not read.
+// Limits of the result of a statement. When a limit is reached, the rest of the result is not read.
 const (
 	defaultRows    = 100
 	maxRows        = 1000
 	maxResultBytes = 256 << 10
-	maxRowBytes    = 1 << 20 // bytes of one message of the server
+	maxRowBytes    = 1 << 20 // size of the largest accepted message of the proxy
 )
 
 type queryInput struct {
@@ -36,7 +36,7 @@ type queryInput struct {
 	ReadOnly   bool   `json:"read_only,omitempty" jsonschema:"true: refuse the statement (25006) if it would change anything"`
 }
 
-// queryResult is the result of a statement. Each row is an array, since two columns may have one name.
+// queryResult is the result of a statement. Each row is an array, since two columns may have the same name.
 type queryResult struct {
 	Columns   []column `json:"columns"`
 	Rows      [][]any  `json:"rows" jsonschema:"one array for each row, its values in the order of columns. json and jsonb are JSON values; numbers that JSON parsers would round, and all other types, are texts."`
@@ -75,7 +75,7 @@ func statementTools() []Tool {
 	}
 }
 
-// setReadOnly marks the tool query as reading only, where the policy lets agents write nothing.
+// setReadOnly marks the tool "query" as read-only if the policy does not let agents write to any table.
 func setReadOnly(t *Tool, d *Database) {
 	p := d.Policy()
 	if p == nil || hasWritableTables(p) {
@@ -126,7 +126,7 @@ func runQuery(ctx context.Context, c *Call, in queryInput) (queryResult, error) 
 	return c.runStatement(ctx, in.SQL, parameters, limit, in.ReadOnly)
 }
 
-// tablesSQL lists tables as any client can.
+// tablesSQL lists the tables that the agent sees, in a way that is open to every client.
 const tablesSQL = `SELECT table_schema AS schema, table_name AS table, column_name AS column, data_type AS type, is_nullable AS nullable
 FROM information_schema.columns WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ` +
 	`ORDER BY table_schema, table_name, ordinal_position`
@@ -135,7 +135,7 @@ func listTables(ctx context.Context, c *Call, _ noInput) (queryResult, error) {
 	return c.runStatement(ctx, tablesSQL, nil, maxRows, true)
 }
 
-// runStatement runs one statement as the caller's agent.
+// runStatement runs one statement as the caller's agent, through the proxy.
 func (c *Call) runStatement(ctx context.Context, sql string, parameters [][]byte, limit int,
 	readOnly bool) (queryResult,
 	error) {
@@ -162,7 +162,8 @@ func (c *Call) runStatement(ctx context.Context, sql string, parameters [][]byte
 	return out, err
 }
 
-// readResult sends the statement without Sync, so that it is not committed if its result is not read to the end.
+// readResult runs a statement and reads its result. It sends Sync only after it has read the whole result, so that a
+// statement with a truncated result is not committed.
 func readResult(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, limit int) (queryResult, error) {
 	p := conn.PgConn().StartPipeline(ctx)
 	p.SendQueryParams(sql, parameters, nil, nil, nil)
@@ -200,7 +201,7 @@ func readResult(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]
 				"There are more rows than these %d. Narrow the statement, aggregate, or use LIMIT and OFFSET; a "+
 					"statement that changes something was not carried out.", len(out.Rows))
 			out.RowCount = len(out.Rows)
-			return out, nil // The connection is closed, and nothing of the statement is committed.
+			return out, nil // The caller closes the connection, so that PostgreSQL rolls the statement back.
 		}
 		row := make([]any, len(values))
 		for i, v := range values {
@@ -215,14 +216,14 @@ func readResult(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]
 	if err := p.Sync(); err != nil {
 		return queryResult{}, err
 	}
-	if _, err := p.GetResults(); err != nil { // Checks at the end of the transaction can fail, too.
+	if _, err := p.GetResults(); err != nil { // Deferred constraints, for example, can fail at the commit.
 		return queryResult{}, err
 	}
 	out.RowCount, out.Command = len(out.Rows), tag.String()
 	return out, nil
 }
 
-// explainCopy replaces the driver's error for COPY, whose answer has no rows.
+// explainCopy replaces the driver's error for COPY, which returns no rows.
 func explainCopy(err error) error {
 	var serverError *pgconn.PgError
 	if !errors.As(err, &serverError) && (strings.Contains(err.Error(), "CopyOutResponse") ||
@@ -233,17 +234,17 @@ func explainCopy(err error) error {
 	return err
 }
 
-// closeConnection ends the connection, with the message Terminate if sending it takes no time.
+// closeConnection closes the connection. It tries for at most a second to send the message Terminate.
 func closeConnection(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx)
 }
 
-// maxExactInteger is the largest integer that every JSON parser keeps.
+// maxExactInteger is the largest integer that every JSON parser reads exactly.
 const maxExactInteger = 1 << 53
 
-// jsonValue converts a value from PostgreSQL's text form to JSON.
+// jsonValue converts a value from PostgreSQL's text format to JSON.
 func jsonValue(oid uint32, text []byte) any {
 	if text == nil {
 		return nil
@@ -267,7 +268,7 @@ func jsonValue(oid uint32, text []byte) any {
 	return string(text)
 }
 
-// parameterText converts a JSON value to PostgreSQL's text form.
+// parameterText converts a JSON value to PostgreSQL's text format.
 func parameterText(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:

@@ -17,22 +17,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Tool is one tool of the server, as [NewTool] makes it.
+// Tool is a tool that the server offers. [NewTool] makes one.
 type Tool struct {
 	Name, Title string
 	Description string          // for the model: what the tool does, when to use it, what it returns
-	Roles       []identity.Role // roles that are offered the tool, and may call it
+	Roles       []identity.Role // roles that are offered the tool; no other may call it
 
 	ReadOnly       bool // the tool changes nothing
-	IsDestructive  bool // another call cannot undo its changes
-	IsIdempotent   bool // a repeated call changes nothing more
-	ReadsOrWrites  bool // whether the tool changes data depends on the call; the records of its statements tell
-	RunsStatements bool // the tool runs statements as the agent; the audit records these instead of the call
-	SkipsAudit     bool // the audit must not record calls of the tool
+	IsDestructive  bool // changes that the tool makes cannot be undone by another call
+	IsIdempotent   bool // a repeated call makes no further change
+	ReadsOrWrites  bool // the call decides whether data are changed; the audit records of its statements tell
+	RunsStatements bool // the tool runs statements as the agent; the audit records the statements instead of the call
+	SkipsAudit     bool // the audit does not record calls of the tool
 
-	adaptToDatabase func(*Tool, *Database) // adapts the tool to a database; nil: nothing to adapt
+	adaptToDatabase func(*Tool, *Database) // adapts the tool to a database; nil: the tool is the same for all
 
-	// IsOfferedFor reports whether a database has what the tool needs; nil: always.
+	// IsOfferedFor reports whether a database has what the tool needs; nil: every database has it.
 	IsOfferedFor func(*Database) bool
 
 	input, output  *jsonschema.Schema
@@ -40,7 +40,7 @@ type Tool struct {
 	run            func(context.Context, *Call, json.RawMessage) (any, error)
 }
 
-// Call is a tool call in progress.
+// Call is a call of a tool that is in progress.
 type Call struct {
 	Caller   identity.Caller
 	Database *Database
@@ -55,16 +55,16 @@ type Call struct {
 	notices     []string
 }
 
-// AddAuditSubjects adds the persons that the call is about to its record.
+// AddAuditSubjects adds ids of the persons that the call is about to the call's audit record.
 func (c *Call) AddAuditSubjects(subjects ...string) {
 	c.auditSubjects = append(c.auditSubjects, subjects...)
 }
 
-// SetAboutEverybody records that the call is about all persons of the database.
+// SetAboutEverybody notes in the audit record that the call is about all persons of the database.
 func (c *Call) SetAboutEverybody() { c.aboutEverybody = true }
 
-// Connect opens a session of the caller's agent, with the settings of [Call.Set]. The caller closes it. Its errors can
-// be shown as they are.
+// Connect opens a session of the caller's agent through the proxy, and applies the attributes of [Call.SetAttribute].
+// The caller of Connect closes the connection. Errors of Connect may be shown to the client.
 func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := c.server.Connect(ctx, c.Caller, c.addNotice)
 	if err != nil {
@@ -81,20 +81,20 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// SetAttribute makes every later connection of this session run a statement first: a SET of an attribute that the
-// policy lets agents claim. An empty statement removes an earlier one.
+// SetAttribute stores a statement that each later connection of this MCP session runs first. It must be a SET of an
+// attribute that the policy lets agents claim. An empty statement removes the stored one.
 func (c *Call) SetAttribute(setting, statement string) { c.session.rememberSetting(setting, statement) }
 
-// nonEmptyArguments are arguments that must not be empty if given: "" is not the same as left out, which may mean
-// everybody or everything.
+// nonEmptyArguments are arguments that may be left out but must not be "". Left out, some of them mean everybody or
+// everything, which a caller with an empty string may not intend.
 var nonEmptyArguments = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject", "context", "source", "told_from"}
 
-// NewTool makes a tool with arguments In and answer Out, both structs. The tags of their fields give names and
-// descriptions; a field without omitempty is required.
+// NewTool makes a tool with the arguments In and the answer Out, which are structs. The tags of their fields give names
+// and descriptions. A field without omitempty is required.
 func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) (Out, error)) Tool {
 	in, err := jsonschema.For[In](nil)
 	if err != nil {
-		// The types are those of this package, so that a failure is a mistake in it.
+		// In and Out are types of this package, so that an error is a programming mistake.
 		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err))
 	}
 	out, err := jsonschema.For[Out](nil)
@@ -121,7 +121,7 @@ func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) 
 	return t
 }
 
-// RestrictMember restricts a member of the arguments to values.
+// RestrictMember returns the tool with an argument that accepts only the given values.
 func (t Tool) RestrictMember(member string, values ...string) Tool {
 	s := t.input.CloneSchemas()
 	memberSchema := s.Properties[member]
@@ -134,7 +134,7 @@ func (t Tool) RestrictMember(member string, values ...string) Tool {
 	return t
 }
 
-// forDatabase returns the tool adapted to a database.
+// forDatabase returns the tool as adapted to a database.
 func (t Tool) forDatabase(d *Database) Tool {
 	if t.adaptToDatabase != nil {
 		t.adaptToDatabase(&t, d)
@@ -150,7 +150,7 @@ func (t *Tool) resolveSchemas() {
 	t.argumentSchema = strict
 }
 
-// answerSchema returns the schema of a tool's answer: that of its output, or an error.
+// answerSchema returns the schema of what a call returns: either the tool's output, or an error.
 func answerSchema(out *jsonschema.Schema) *jsonschema.Schema {
 	s := out.CloneSchemas()
 	s.Required = nil
@@ -171,7 +171,7 @@ var errorSchema = sync.OnceValue(func() *jsonschema.Schema {
 	return s
 })
 
-// checkArguments validates the arguments of a call.
+// checkArguments checks the arguments of a call against the tool's schema.
 func (t *Tool) checkArguments(arguments json.RawMessage) (json.RawMessage, error) {
 	if len(arguments) == 0 || string(arguments) == "null" {
 		arguments = json.RawMessage("{}")
@@ -195,8 +195,8 @@ func (t *Tool) checkArguments(arguments json.RawMessage) (json.RawMessage, error
 	return arguments, nil
 }
 
-// invalidArguments is an error that says which arguments the tool takes. The validator's text names places in the
-// schema, and may quote the arguments.
+// invalidArguments returns an error that lists the arguments of the tool. It replaces the validator's error, which
+// names places in the schema and may quote the arguments.
 func (t *Tool) invalidArguments(err error) error {
 	var argumentNames []string
 	for _, name := range t.argumentNames() {
@@ -231,7 +231,7 @@ func (t *Tool) argumentNames() []string {
 	return names
 }
 
-// typeText says in words of which type the values of a schema are.
+// typeText describes the type of a schema's values in words.
 func typeText(s *jsonschema.Schema) string {
 	switch {
 	case len(s.Enum) > 0:
@@ -253,7 +253,7 @@ func typeText(s *jsonschema.Schema) string {
 	return "any"
 }
 
-// truncateText shortens a text that may quote the caller.
+// truncateText shortens a text that the caller may have sent, for an error message.
 func truncateText(text string) string {
 	const limit = 200
 	if r := []rune(text); len(r) > limit {
@@ -262,7 +262,7 @@ func truncateText(text string) string {
 	return text
 }
 
-// describe returns the tool as tools/list has it.
+// describe returns the tool in the form of an answer to tools/list.
 func (t *Tool) describe() *sdk.Tool {
 	isOpenWorld := false
 	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.IsIdempotent ||

@@ -1,10 +1,10 @@
 package mcp
 
-// toolSets are the functions that make the tools of this package; a policy can declare more. Package policy knows the
-// names of all of them.
+// toolSets lists the functions that make the tools of this package. A policy can declare more tools. Package policy
+// knows the names of the tools of this package.
 var toolSets = []func() []Tool{consentTools, partnershipTools, statementTools, interactionTools, privacyTools, generalizeTools}
 
-// ReservedNames returns the names of the tools that this package makes.
+// ReservedNames returns the names of the tools of this package, which a policy cannot declare.
 func ReservedNames() []string {
 	var out []string
 	for _, toolSet := range toolSets {

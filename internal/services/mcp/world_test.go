@@ -19,15 +19,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// servedWorld is a running world with a file of tokens.
+// servedWorld is a world that is served with a tokens file.
 type servedWorld struct {
 	demo   *demo.RunningDemo
 	config *config.Config
-	url    string // the address of MCP
-	tokens string // the path of the tokens file
+	url    string // URL of the MCP server
+	tokens string // path of the tokens file
 }
 
-// serveWorld serves a world a second time, with a tokens file.
+// serveWorld starts a world, and serves it a second time with a tokens file.
 func serveWorld(t testing.TB, name string) *servedWorld {
 	t.Helper()
 	f := &servedWorld{demo: demos.StartDemo(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
@@ -63,7 +63,7 @@ func serveWorld(t testing.TB, name string) *servedWorld {
 	return f
 }
 
-// token adds a token for "subject:ID", "agent:NAME", or another role.
+// token adds a token to the tokens file, for "subject:ID", "agent:NAME" or another role, and returns it.
 func (f *servedWorld) token(t testing.TB, roleWithName string) string {
 	t.Helper()
 	role, name, _ := strings.Cut(roleWithName, ":")
@@ -85,7 +85,7 @@ func (f *servedWorld) token(t testing.TB, roleWithName string) string {
 	return token
 }
 
-// bearer adds a token to every request.
+// bearer is an [http.RoundTripper] that adds a bearer token to each request.
 type bearer string
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -106,13 +106,13 @@ func (f *servedWorld) connect(t testing.TB, token string) *sdk.ClientSession {
 	return s
 }
 
-// as connects with a token of that kind.
+// as connects with a new token for "subject:ID", "agent:NAME" or another role.
 func (f *servedWorld) as(t testing.TB, roleWithName string) *sdk.ClientSession {
 	t.Helper()
 	return f.connect(t, f.token(t, roleWithName))
 }
 
-// toolAnswer is the result of a tool.
+// toolAnswer is the result of a call of a tool.
 type toolAnswer struct {
 	hasFailed bool
 	text      string

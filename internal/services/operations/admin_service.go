@@ -12,32 +12,33 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// AdminService adds to Service what subjects, owners and operators can ask: who can see data and who did, why an agent
-// sees a row, and the state of the sidecar. Operations that read hidden rows log in as the owner of the tables.
+// AdminService adds the operations of subjects, owners and operators to Service: who can see data and who has seen
+// them, why an agent sees a row, and the state of the sidecar. Operations that read hidden rows connect as the owner of
+// the tables.
 type AdminService struct {
 	*Service
 
-	// ConnectOwner logs in as the owner of a database's tables. The caller closes the connection. The error says what is
-	// missing.
+	// ConnectOwner connects to a database as the owner of its tables. The caller closes the connection. If there is no
+	// login for the owner, the error says what is missing in the configuration.
 	ConnectOwner func(ctx context.Context, database string) (*pgx.Conn, error)
 
-	// ConnectAgent logs in as the agents' role; nil: row security is not asked.
+	// ConnectAgent connects with the role of the agents. If it is nil, explanations do not ask row security.
 	ConnectAgent func(ctx context.Context, database string) (*pgx.Conn, error)
 
-	// ActivePolicy returns the policy that agents are served by, and the catalog that it was compiled for.
+	// ActivePolicy returns the policy by which agents are served now, and the catalog for which it was compiled.
 	ActivePolicy func(database string) (*policy.Policy, *catalog.Snapshot, error)
 
-	// Agents returns the agents of a database with the attributes of their credentials; AgentRole returns the role that
-	// they share.
+	// Agents returns the agents of a database with the attributes of their credentials. AgentRole returns the database
+	// role that these agents share.
 	Agents    func(database string) map[string]map[string]string
 	AgentRole func(database string) string
 
-	// ReportSources returns the logs of a database's audit, and the log in which reports are recorded.
+	// ReportSources returns the logs of a database's audit, and the log to which the making of a report is recorded.
 	ReportSources func(database string) access.ReportSources
 
 	Overview func(context.Context) Overview
 
-	reportSlot chan struct{} // held by the operation that reads a whole log, so that only one does at a time
+	reportSlot chan struct{} // held by the operation that reads a whole audit log, so that only one does so at a time
 }
 
 // NewAdminService returns the service, ready for use.
@@ -46,7 +47,7 @@ func NewAdminService(o AdminService) *AdminService {
 	return &o
 }
 
-// connectOwner logs in as the owner of the tables, for an operation on the caller's database.
+// connectOwner connects to the caller's database as the owner of its tables.
 func (o *AdminService) connectOwner(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
 	if _, err := o.Database(c); err != nil {
 		return nil, err
@@ -54,7 +55,8 @@ func (o *AdminService) connectOwner(ctx context.Context, c identity.Caller) (*pg
 	return o.ConnectOwner(ctx, c.Database)
 }
 
-// NewNoOwnerLoginError is the error of an [AdminService.ConnectOwner] that has no login.
+// NewNoOwnerLoginError returns the error of [AdminService.ConnectOwner] when the configuration has no login of the
+// owner.
 func NewNoOwnerLoginError() error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
 		"pgconsent has no login of the owner of the tables here").

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// RecordInteraction records an interaction of a user in a channel, and returns the reminder if it is due. The audit
-// does not record the call.
+// RecordInteraction counts an interaction of a user in a channel, and returns the text of the reminder if one is due.
+// The call is not recorded in the audit.
 func (d *Service) RecordInteraction(c identity.Caller, user, channel, channelType string) (string, error) {
 	k, err := d.sessionOf(c, user, channel)
 	if err != nil {
@@ -18,7 +18,7 @@ func (d *Service) RecordInteraction(c identity.Caller, user, channel, channelTyp
 	return d.Reminders.Track(time.Now(), k, channelType)
 }
 
-// Interactions returns what is known of a session of interactions.
+// Interactions returns the session of interactions of a user in a channel.
 func (d *Service) Interactions(c identity.Caller, user, channel string) (air.Session, error) {
 	k, err := d.sessionOf(c, user, channel)
 	if err != nil {
@@ -31,7 +31,7 @@ func (d *Service) Interactions(c identity.Caller, user, channel string) (air.Ses
 	return s, nil
 }
 
-// EndInteractions forgets a session of interactions.
+// EndInteractions deletes the session of interactions of a user in a channel.
 func (d *Service) EndInteractions(c identity.Caller, user, channel string) error {
 	k, err := d.sessionOf(c, user, channel)
 	if err == nil && !d.Reminders.EndSession(time.Now(), k) {

@@ -14,13 +14,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// ConsentStatus is the present state of a subject's consent.
+// ConsentStatus is the newest record of a consent, and the time at which it was read.
 type ConsentStatus struct {
 	consent.Record           // the newest record of the consent
 	Now            time.Time // the time by the database's clock
 }
 
-// PartnershipTask is a requested partnership that waits for the agent's side.
+// PartnershipTask is a requested partnership that waits for the decision of the agent's side.
 type PartnershipTask struct {
 	ID         string
 	Subject    string
@@ -31,11 +31,11 @@ type PartnershipTask struct {
 // ConsentChange is the result of a command that changes a consent.
 type ConsentChange struct {
 	registry.Result
-	Task *PartnershipTask // the request for a partnership that is still open; nil: there is none
+	Task *PartnershipTask // the request for a partnership that is still open; nil: none is
 }
 
-// Status returns the relationship of a subject: their consent to everybody, about everything. For an expired one it
-// returns a *consent.ExpiredError and the status.
+// Status returns a subject's relationship: the consent to everybody, about everything. If that consent has expired,
+// Status returns both the status and a *consent.ExpiredError.
 func (d *Service) Status(ctx context.Context, caller identity.Caller, subject string) (ConsentStatus, error) {
 	if err := RequireRole(caller, identity.Subject, identity.Admin, identity.System); err != nil {
 		return ConsentStatus{}, err
@@ -59,8 +59,8 @@ func (d *Service) Status(ctx context.Context, caller identity.Caller, subject st
 	return s, nil
 }
 
-// Consents returns the newest record of each consent of a subject: the relationship, and consents to grantees and about
-// scopes.
+// Consents returns the newest record of each consent of a subject: the relationship, and the consents to single
+// grantees or about single scopes.
 func (d *Service) Consents(ctx context.Context, caller identity.Caller, subject string) ([]ConsentStatus, error) {
 	if err := RequireRole(caller, identity.Subject, identity.Admin, identity.System); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (d *Service) Consents(ctx context.Context, caller identity.Caller, subject 
 	return out, nil
 }
 
-// History returns the records of a subject, oldest first: to the subject and to admins.
+// History returns the records of a subject, oldest first. Only the subject and admins may call it.
 func (d *Service) History(ctx context.Context, caller identity.Caller, subject string) ([]consent.Record, error) {
 	if err := RequireRole(caller, identity.Subject, identity.Admin); err != nil {
 		return nil, err
@@ -98,8 +98,8 @@ func (d *Service) History(ctx context.Context, caller identity.Caller, subject s
 	return r.History(ctx, subject)
 }
 
-// Change makes a change in the name of the caller, who becomes its party. An empty subject is the caller itself;
-// another one can be named by a guardian.
+// Change changes a consent in the name of the caller. An empty subject means the caller; only a guardian may name
+// another subject.
 func (d *Service) Change(ctx context.Context, caller identity.Caller, command consent.Command) (ConsentChange, error) {
 	if caller.Role == identity.Admin || caller.Role == identity.Operator {
 		return ConsentChange{}, newForbiddenError()
@@ -115,7 +115,7 @@ func (d *Service) Change(ctx context.Context, caller identity.Caller, command co
 		command.Caller.Role = consent.RoleApplication
 	}
 	if command.RequestKey != "" {
-		// Keys belong to the caller: another caller's use of the same key is not visible.
+		// The caller becomes part of the key, so that callers cannot see that another caller has used the same key.
 		command.RequestKey = string(caller.Role) + " " + cmp.Or(caller.Subject, caller.Agent, caller.Name) + " " +
 			command.RequestKey
 	}
@@ -127,7 +127,8 @@ func (d *Service) Change(ctx context.Context, caller identity.Caller, command co
 	if err != nil {
 		if unasked, ok := errors.AsType[*consent.ValidationError](err); ok && unasked.NotRequested &&
 			caller.Role == identity.Agent {
-			// Agents know the subjects who have asked, and learn of nobody else whether there is a consent.
+			// An agent may know of the subjects who asked for a partnership. It must not learn whether anybody else has a
+			// consent.
 			err = consent.NewNotFound()
 		}
 		return ConsentChange{}, uniformRefusal(err)
@@ -135,7 +136,8 @@ func (d *Service) Change(ctx context.Context, caller identity.Caller, command co
 	return ConsentChange{result, requestedPartnership(result.Consent, result.RecordedAt)}, nil
 }
 
-// PendingPartnerships returns the partnerships that wait for a decision: to agents, who decide, and admins, who read.
+// PendingPartnerships returns the partnerships that wait for a decision. Only agents, who decide, and admins may call
+// it.
 func (d *Service) PendingPartnerships(ctx context.Context, caller identity.Caller) ([]PartnershipTask, error) {
 	if err := RequireRole(caller, identity.Agent, identity.Admin); err != nil {
 		return nil, err
@@ -155,10 +157,10 @@ func (d *Service) PendingPartnerships(ctx context.Context, caller identity.Calle
 	return out, nil
 }
 
-// OpenTask returns the open request of the subject for a partnership; nil: there is none.
+// OpenTask returns the subject's open request for a partnership, and nil if there is none.
 func (s ConsentStatus) OpenTask() *PartnershipTask { return requestedPartnership(s.Consent, s.Now) }
 
-// requestedPartnership returns the requested partnership of a consent, and nil if there is none.
+// requestedPartnership returns the partnership that a consent requests, and nil if it requests none.
 func requestedPartnership(c consent.Consent, at time.Time) *PartnershipTask {
 	if !c.IsPendingAt(at) {
 		return nil
@@ -166,13 +168,14 @@ func requestedPartnership(c consent.Consent, at time.Time) *PartnershipTask {
 	return &PartnershipTask{taskID(c.Subject, c.DueAt), c.Subject, c.RequestedCategories, c.DueAt}
 }
 
-// taskID returns the id of an open request. Deferring the request does not change its deadline, and so not its id.
+// taskID returns the id of an open request, which depends on the subject and the deadline only. Deferring the request
+// changes neither, so that the id stays the same.
 func taskID(subject string, dueAt time.Time) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "partnership|%d|%s", dueAt.UnixMicro(), subject))
 	return "partnership-" + hex.EncodeToString(sum[:8])
 }
 
-// uniformRefusal replaces refusals that name the party by one fixed text.
+// uniformRefusal replaces a *consent.ForbiddenError, whose text names the party, by an error with one fixed text.
 func uniformRefusal(err error) error {
 	var refused *consent.ForbiddenError
 	if errors.As(err, &refused) {
@@ -181,8 +184,8 @@ func uniformRefusal(err error) error {
 	return err
 }
 
-// Records returns at most the given number of records of all subjects with numbers greater than after, oldest first.
-// Only admins may call it.
+// Records returns up to limit records of all subjects whose numbers are greater than after, oldest first. Only admins
+// may call it.
 func (d *Service) Records(ctx context.Context, c identity.Caller, after int64, limit int) ([]consent.Record, error) {
 	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err

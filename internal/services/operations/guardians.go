@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// Guardians returns the guardians of the caller, a subject.
+// Guardians returns the guardians of the caller. Only subjects may call it.
 func (d *Service) Guardians(ctx context.Context, c identity.Caller) ([]string, error) {
 	if err := RequireRole(c, identity.Subject); err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (d *Service) Guardians(ctx context.Context, c identity.Caller) ([]string, e
 	return r.Guardians(ctx, c.Subject)
 }
 
-// Wards returns the subjects whose guardian the caller is.
+// Wards returns the subjects whose guardian the caller is. Only subjects may call it.
 func (d *Service) Wards(ctx context.Context, c identity.Caller) ([]string, error) {
 	if err := RequireRole(c, identity.Subject); err != nil {
 		return nil, err
@@ -31,8 +31,8 @@ func (d *Service) Wards(ctx context.Context, c identity.Caller) ([]string, error
 	return r.Wards(ctx, c.Subject)
 }
 
-// WardConsents returns the newest record of each consent of a ward of the caller. A stranger gets the same refusal,
-// whether such a person exists or not.
+// WardConsents returns the newest record of each consent of a ward of the caller. A caller who is not the guardian gets
+// the same refusal whether the person exists or not.
 func (d *Service) WardConsents(ctx context.Context, caller identity.Caller, ward string) ([]ConsentStatus, error) {
 	wards, err := d.Wards(ctx, caller)
 	if err != nil {

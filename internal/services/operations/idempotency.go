@@ -17,33 +17,34 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Limits of the answers that are remembered by idempotency keys.
+// Limits of the answers that an AnswerStore remembers.
 const (
 	answerLifetime   = 24 * time.Hour
-	maxKeysPerCaller = 1000 // how many keys are kept of one caller
-	// bytes of the answers to all callers; beyond that, the caller with the most bytes loses its oldest answers
+	maxKeysPerCaller = 1000 // how many keys of one caller are remembered
+	// size of the answers to all callers; beyond that, the caller with the most bytes loses its oldest answers
 	maxAnswerBytes = 32 << 20
 
-	// MaxKeyBytes is how many characters an idempotency key may have.
+	// MaxKeyBytes is the length of the longest idempotency key, in bytes.
 	MaxKeyBytes = 200
 )
 
-// AnswerStore are the answers to calls with an idempotency key, of operations whose changes leave no record with the
-// key. HTTP and MCP share them. They are lost with the process. The zero value is ready.
+// AnswerStore remembers the answers to calls that have an idempotency key, so that a repeated call gets the first
+// answer. It is for operations whose changes leave no record with the key. HTTP and MCP share it. A restart loses the
+// answers. The zero value is ready to use.
 type AnswerStore struct {
 	mu       sync.Mutex
-	byCaller map[string]*callerAnswers // the answers of each caller
+	byCaller map[string]*callerAnswers // by callerKey
 	bytes    int
 }
 
-// callerAnswers are the answers to one caller.
+// callerAnswers has the remembered answers to one caller.
 type callerAnswers struct {
 	byKey map[string]*list.Element
 	order *list.List // a list of *Answer, oldest first
 	bytes int
 }
 
-// IdempotentAnswer is the answer to a call with a key, or the call in progress.
+// IdempotentAnswer is the answer to a call with an idempotency key, or stands for such a call in progress.
 type IdempotentAnswer struct {
 	key         string
 	requestHash [sha256.Size]byte
@@ -51,10 +52,10 @@ type IdempotentAnswer struct {
 	answered    chan struct{} // closed when the call has been answered
 
 	Response
-	isKnown bool // the call succeeded, and its answer is kept
+	isKnown bool // the call succeeded, and Response is its answer
 }
 
-// Response is a successful answer, in the form of its API.
+// Response is the answer to a call that succeeded, as HTTP or MCP sends it.
 type Response struct {
 	Status      int
 	ContentType string
@@ -62,7 +63,7 @@ type Response struct {
 	Subjects    []string
 }
 
-// RequestDigest identifies the request of a call, independent of the order of members and of spaces.
+// RequestDigest returns a hash of a request that does not depend on the order of its members or on white space.
 func RequestDigest(operation string, body []byte) ([sha256.Size]byte, error) {
 	var value any
 	if len(body) > 0 {
@@ -72,14 +73,15 @@ func RequestDigest(operation string, body []byte) ([sha256.Size]byte, error) {
 			return [sha256.Size]byte{}, err
 		}
 	}
-	canonical, err := json.Marshal(value) // JSON writes the names of members in order.
+	canonical, err := json.Marshal(value) // Marshal sorts the names of members.
 	if err != nil {
 		return [sha256.Size]byte{}, err
 	}
 	return sha256.Sum256(fmt.Appendf(nil, "%s\n%s", operation, canonical)), nil
 }
 
-// callerKey identifies a caller: a token that acts for another subject or agent is a different caller.
+// callerKey returns a text that identifies a caller. The same token with another subject, agent or attributes is
+// another caller.
 func callerKey(c identity.Caller) string {
 	parts := []string{string(c.Role), c.Name, c.Subject, c.Agent, c.Database}
 	for _, name := range slices.Sorted(maps.Keys(c.Claims)) {
@@ -88,14 +90,14 @@ func callerKey(c identity.Caller) string {
 	return strings.Join(parts, "\x00")
 }
 
-// NewKeyReusedError is the error of a call whose key was used for another request.
+// NewKeyReusedError returns the error for a key that was used for a different request before.
 func NewKeyReusedError() error {
 	return sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent, "the key was used for another change").
 		WithHint("Use a key of its own for each change.")
 }
 
-// BeginCall reserves a key for a call, or returns the earlier answer. While another call with the key is in progress,
-// it waits. EndCall releases the key.
+// BeginCall reserves a key for a call and returns newAnswer, or returns the storedAnswer to an earlier call with the
+// key. While another call with the key is in progress, BeginCall waits. EndCall releases the key.
 func (a *AnswerStore) BeginCall(ctx context.Context, c identity.Caller, key string, sum [sha256.Size]byte,
 	now time.Time) (newAnswer, storedAnswer *IdempotentAnswer, err error) {
 	caller := callerKey(c)
@@ -115,7 +117,7 @@ func (a *AnswerStore) BeginCall(ctx context.Context, c identity.Caller, key stri
 		}
 		element, ok := r.byKey[key]
 		if !ok {
-			a.byCaller[caller] = r // The removal of old answers may have removed the caller's entry.
+			a.byCaller[caller] = r // The loop above may have removed the caller's last answer, and with it the caller's entry.
 			newAnswer = &IdempotentAnswer{key: key, requestHash: sum, startedAt: now, answered: make(chan struct{})}
 			r.byKey[key] = r.order.PushBack(newAnswer)
 			for r.order.Len() > maxKeysPerCaller {
@@ -134,14 +136,15 @@ func (a *AnswerStore) BeginCall(ctx context.Context, c identity.Caller, key stri
 			if storedAnswer.isKnown {
 				return nil, storedAnswer, nil
 			}
-			// The call that held the key failed, and its key is free again.
+			// The call that held the key has failed, so that the key is free again.
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}
 	}
 }
 
-// EndCall stores a successful answer, and releases its key if there is none (nil).
+// EndCall stores the response of a call that succeeded. If response is nil, the call has failed, and the key becomes
+// free again.
 func (a *AnswerStore) EndCall(c identity.Caller, answer *IdempotentAnswer, response *Response) {
 	caller := callerKey(c)
 	a.mu.Lock()
@@ -161,7 +164,7 @@ func (a *AnswerStore) EndCall(c identity.Caller, answer *IdempotentAnswer, respo
 	}
 	answer.isKnown, answer.Response = true, Response{response.Status, response.ContentType, bytes.Clone(response.Body),
 		slices.Clone(response.Subjects)}
-	if !exists { // The answer was forgotten meanwhile.
+	if !exists { // The answer was removed while the call ran.
 		return
 	}
 	r.bytes += len(answer.Body)
@@ -177,7 +180,7 @@ func (a *AnswerStore) EndCall(c identity.Caller, answer *IdempotentAnswer, respo
 	}
 }
 
-// remove removes an answer. The goroutine that calls it holds a.mu.
+// remove removes an answer. The caller of remove must hold a.mu.
 func (a *AnswerStore) remove(caller string, element *list.Element) {
 	r := a.byCaller[caller]
 	answer := element.Value.(*IdempotentAnswer)

@@ -65,7 +65,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		storedAnswer != nil {
 		t.Error("a key is another caller's")
 	}
-	// After a failure, the key can be used again, also for another request.
+	// After a call that failed, its key can be used again, also for another request.
 	failed, _, _ := beginCall("ash", "f", requestSum)
 	a.EndCall(callerNamed("ash"), failed, nil)
 	if newAnswer, _, err := beginCall("ash", "f", sumOf(t, `{"content":"y"}`)); err != nil || newAnswer == nil {
@@ -106,8 +106,8 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// If the name of a token is given to another agent or subject, it is a different caller: stored answers to the former
-// are not returned.
+// If a token's name is later given to another agent or subject, that one is a different caller: stored answers to the
+// former are not returned.
 func TestReusedTokenNames(t *testing.T) {
 	chat := identity.Caller{Name: "app", Role: identity.Agent, Agent: "chat", Database: "d"}
 	for _, otherCaller := range []identity.Caller{

@@ -2,8 +2,8 @@ package operations
 
 import "github.com/pgconsent/pgconsent/internal/services/identity"
 
-// HasMemories reports whether the caller's database keeps memories with grants, and whether it keeps beliefs drawn
-// from memories.
+// HasMemories reports whether the policy of the caller's database describes memories with grants, and whether it
+// describes beliefs that agents draw from memories.
 func (d *Service) HasMemories(c identity.Caller) (memories, beliefs bool) {
 	db, err := d.Database(c)
 	if err != nil || db.Privacy == nil || db.Policy == nil {
@@ -16,12 +16,12 @@ func (d *Service) HasMemories(c identity.Caller) (memories, beliefs bool) {
 	return true, p.Privacy().Generalize != nil
 }
 
-// ReadsRegistry reports whether a rule of the caller's database reads the consent registry. If none does, a consent in
-// it has no effect.
+// ReadsRegistry reports whether a rule of the caller's database reads the consent registry. If no rule does, the
+// consents in the registry have no effect.
 func (d *Service) ReadsRegistry(c identity.Caller) bool {
 	db, err := d.Database(c)
 	if err != nil || db.Policy == nil {
-		return true // Without a policy this is not known: the console then shows the consents.
+		return true // Without a policy this is not known; then the console shows the consents.
 	}
 	p := db.Policy()
 	return p == nil || p.UsesRegistry()

@@ -10,17 +10,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// Overview is the state of the sidecar for an operator. It names agents, tables and codes, and has nothing of a row, a
-// person or a statement.
+// Overview is the state of the sidecar, for an operator. It names agents, tables and error codes, but no row, person or
+// statement.
 type Overview struct {
 	At          time.Time
 	Started     time.Time
-	Enforcement string // what enforces the rules: "both" or "doors"
+	Enforcement string // the setting enforcement: "auto" or "both"
 	TLS         bool
 	Databases   []DatabaseState
 	Sessions    []enforce.OpenSession
 	Denials     []enforce.Denial // the newest denials
-	Denied      uint64           // how many statements were denied since the start of the process
+	Denied      uint64           // how many statements the proxy has refused since its start
 	Audit       AuditState
 }
 
@@ -31,18 +31,18 @@ type DatabaseState struct {
 	Sweep     *SweepState // nil: no consent registry is configured
 }
 
-// Diagnosis is the result of the last run of the doctor's checks.
+// Diagnosis is the result of the last run of the checks of pgconsent doctor.
 type Diagnosis struct {
-	At      time.Time // when the checks ran; zero: they have not run
-	Problem string    // why agents are not served; "": they are
+	At      time.Time // when the checks ran; zero: they have not run yet
+	Problem string    // why agents are not served; "": they are served
 	Found   []doctor.Finding
 }
 
 // AuditState is the state of the audit.
 type AuditState struct {
 	Mode     string
-	Problem  string // why records cannot be written; "": they can
-	Database string // the database that has the audit records; "": they are in files
+	Problem  string // why audit records cannot be written; "": they can be written
+	Database string // database that has the audit records; "": they are in files
 	Folder   string
 	Segments int
 	Bytes    int64
@@ -51,7 +51,7 @@ type AuditState struct {
 // SweepState is the result of the last sweep, which removes expired data.
 type SweepState struct {
 	Interval            time.Duration
-	At                  time.Time // when the sweep ran; zero: not since the start of the process
+	At                  time.Time // when it ran; zero: not since the start of the process
 	Deleted, Anonymised int64
 	Recorded            map[string]int
 	Failures            int

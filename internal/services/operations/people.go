@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// People is a page of the subjects that the registry knows.
+// People is a page of the list of subjects that the registry knows.
 type People struct {
 	List []registry.Person
 	More bool

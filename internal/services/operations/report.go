@@ -10,11 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// auditTimeout is how long reading the audit for one report may take.
+// auditTimeout limits the time for reading the audit for one report.
 const auditTimeout = 2 * time.Minute
 
-// Report makes the report to a data subject: to the subject and to admins. One report is made at a time, since it reads
-// the whole audit; other callers wait for a moment and are then asked to try again.
+// Report makes the report to a data subject. Only the subject and admins may call it. Since a report reads the whole
+// audit, only one is made at a time; other callers wait for a moment and then get an error that asks them to try again.
 func (o *AdminService) Report(ctx context.Context, caller identity.Caller, q access.ReportRequest) (*dsar.Report,
 	error) {
 	if err := RequireRole(caller, identity.Subject, identity.Admin); err != nil {

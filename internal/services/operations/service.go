@@ -1,9 +1,9 @@
 // Package operations has the operations that callers of HTTP, MCP and the console can request, and decides which roles
-// may request them. Those packages translate requests and answers; they have no rules.
+// may request them. The packages api, mcp and console translate requests and answers, and make no decisions.
 //
-// Guarantee: an operation checks the caller before it looks anything up, so that a refusal is the same whether the
-// object exists or not. Package consent decides about changes of consents, by the caller's party; rows are read and
-// written over connections through the proxy.
+// Guarantee: an operation checks the caller's role before it reads any data, so that a refusal is the same whether the
+// object exists or not. Package consent decides who may change a consent. Rows are read and written over connections
+// through the proxy.
 package operations
 
 import (
@@ -23,18 +23,19 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Service has what the operations need. An operation that needs a part which is nil says that it is not available.
+// Service has what the operations need. If a field is nil, the operations that need it return an error that says they
+// are not available.
 type Service struct {
 	Databases map[string]*Database // the databases, by their names in the configuration
 
-	// Connect opens an agent's session through the proxy. The caller closes it.
+	// Connect opens a session of the caller's agent through the proxy. The caller closes it.
 	Connect func(context.Context, identity.Caller) (*pgx.Conn, error)
 
 	Reminders *air.Tracker
 
 	Answers AnswerStore // answers to calls with an idempotency key
 
-	// Record records a call. No byte of an answer is sent before it has returned nil.
+	// Record writes the audit record of a call. No byte of the answer is sent before Record has returned nil.
 	Record func(context.Context, audit.Call) error
 }
 
@@ -42,8 +43,8 @@ type Service struct {
 type Database struct {
 	Name     string
 	Registry *registry.Registry    // nil: no consent registry is configured
-	Policy   func() *policy.Policy // the active policy; nil while agents are not served
-	Privacy  *privacy.Service      // memories, grants, contexts
+	Policy   func() *policy.Policy // returns the active policy; nil while agents are not served
+	Privacy  *privacy.Service      // operations on memories, grants and contexts
 }
 
 // Database returns the caller's database.
@@ -68,8 +69,8 @@ func (d *Service) registry(c identity.Caller) (*registry.Registry, error) {
 	return db.Registry, nil
 }
 
-// PartyOfCaller returns the party that the caller is in matters of consent. Admins and operators are no party: they
-// change nothing.
+// PartyOfCaller returns the party as which the caller changes consents. Admins and operators get a party without
+// rights, since they may change nothing.
 func PartyOfCaller(c identity.Caller) consent.Party {
 	switch c.Role {
 	case identity.Subject:
@@ -79,12 +80,12 @@ func PartyOfCaller(c identity.Caller) consent.Party {
 	case identity.System:
 		return consent.Party{Role: consent.RoleSystem, ID: c.Name}
 	default:
-		return consent.Party{Role: consent.Role(c.Role)} // This party has a role without any rights.
+		return consent.Party{Role: consent.Role(c.Role)} // admins and operators: a role that has no rights in package consent
 	}
 }
 
-// RequireRole refuses callers with other roles and names the roles that may call. The refusal depends on the operation
-// and the caller's own credential only.
+// RequireRole returns an error if the caller has none of the roles. The error names the roles that may call, and
+// depends on nothing but the operation and the caller's own role.
 func RequireRole(c identity.Caller, roles ...identity.Role) error {
 	if slices.Contains(roles, c.Role) {
 		return nil
@@ -93,7 +94,7 @@ func RequireRole(c identity.Caller, roles ...identity.Role) error {
 		WithHint("This is for the roles: %s. The caller's is %s.", RoleList(roles), c.Role)
 }
 
-// RoleList lists roles in a text.
+// RoleList returns the names of roles, separated by commas.
 func RoleList(roles []identity.Role) string {
 	words := make([]string, len(roles))
 	for i, r := range roles {
@@ -102,8 +103,8 @@ func RoleList(roles []identity.Role) string {
 	return strings.Join(words, ", ")
 }
 
-// SubjectOf returns the subject of an operation: the requested one, or else the caller. A subject may name no other;
-// the refusal does not depend on whether that other exists.
+// SubjectOf returns the subject that an operation is about: the requested one, or the caller if none is requested. A
+// subject who requests another subject is refused, whether that one exists or not.
 func SubjectOf(c identity.Caller, requestedSubject string) (string, error) {
 	switch {
 	case c.Role == identity.Subject && (requestedSubject == "" || requestedSubject == c.Subject):
@@ -117,8 +118,9 @@ func SubjectOf(c identity.Caller, requestedSubject string) (string, error) {
 	}
 }
 
-// PartyFor returns the party that a caller is for a subject: a subject acts for itself and, as a guardian, for others.
-// Package consent decides whether it is a guardian; a stranger gets the same refusal.
+// PartyFor returns the subject of a change and the party as which the caller makes it. A subject who names another
+// subject acts as a guardian. Package consent decides whether the caller is the guardian; others get the same refusal
+// as for an unknown subject.
 func PartyFor(c identity.Caller, requestedSubject string) (subject string, party consent.Party, err error) {
 	party = PartyOfCaller(c)
 	if c.Role == identity.Subject && requestedSubject != "" && requestedSubject != c.Subject {
@@ -128,7 +130,8 @@ func PartyFor(c identity.Caller, requestedSubject string) (subject string, party
 	return subject, party, err
 }
 
-// newForbiddenError is the refusal of every caller who names another person than itself: one fixed text.
+// newForbiddenError returns the refusal of a caller who names a person for whom it may not act. Its text is always the
+// same.
 func newForbiddenError() error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "the caller may not do this").
 		WithHint("Subjects act for themselves; admins read and change nothing; agents decide about " +

@@ -17,16 +17,16 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// SourceRecord is the full text of a row. A value that is null, or is not text, is nil.
+// SourceRecord is the full text of a row. A value that is NULL, or that is not text, is nil.
 type SourceRecord struct {
-	Names  []string // the names of the fields, in the order of the policy
+	Names  []string // names of the fields, in the order of the policy
 	Values []*string
 	Body   string
 }
 
-// ReadSource reads a row by its id, as the agent, through the proxy. For an id that does not exist, that the agent may
-// not read or that is invalid, it sends one statement of the same form and returns the same error. The statement counts
-// for limits.
+// ReadSource reads a row by its id, as the agent, through the proxy. If the id is invalid, does not exist or is not
+// visible to the agent, ReadSource still sends one statement of the same form and always returns the same error. The
+// statement counts for the agent's limits.
 func (d *Service) ReadSource(ctx context.Context, caller identity.Caller, s *policy.Sources, id string) (*SourceRecord,
 	error) {
 	if err := RequireRole(caller, identity.Agent); err != nil {
@@ -79,15 +79,15 @@ func (d *Service) ReadSource(ctx context.Context, caller identity.Caller, s *pol
 	return out, nil
 }
 
-// NewNoSourceError is the error of a source that does not exist for the caller.
+// NewNoSourceError returns the error for a source that does not exist or that the caller may not see.
 func NewNoSourceError() error {
 	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonRelation, "there is no such source")
 }
 
 var uuidPattern = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
-// keyValue converts an id to the type of the key. For an invalid id it returns a value with which the statement can
-// run.
+// keyValue converts an id to a value of the key's type. If the id is invalid, it returns false and a placeholder with
+// which the statement can run.
 func keyValue(sqlType, id string) (any, bool) {
 	switch {
 	case sqlType == "uuid":
@@ -109,8 +109,8 @@ func keyValue(sqlType, id string) (any, bool) {
 	return id, true
 }
 
-// translateError translates an error of the proxy. A limit that is used up is reported; a refusal of the policy becomes
-// "not found".
+// translateError translates an error of the proxy. It reports a limit that is used up, and replaces a refusal by the
+// policy with the error of [NewNoSourceError].
 func translateError(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {

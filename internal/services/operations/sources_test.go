@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// An id that the column's type cannot have belongs to no row. The database is then asked for another id, which is valid
+// An id that is invalid for the column's type belongs to no row. The statement then asks for another id, which is valid
 // for the type.
 func TestImpossibleIDsAreNotFound(t *testing.T) {
 	for typeName, ids := range map[string]map[string]bool{

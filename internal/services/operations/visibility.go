@@ -15,7 +15,7 @@ import (
 // queryTimeout limits how long a query that reads hidden rows may run.
 const queryTimeout = 10 * time.Second
 
-// Visibility returns how much of a subject's data each agent can see now. The subject and admins may call it.
+// Visibility returns how much of a subject's data each agent can see now. Only the subject and admins may call it.
 func (o *AdminService) Visibility(ctx context.Context, caller identity.Caller, subject string) ([]why.Visibility,
 	error) {
 	if err := RequireRole(caller, identity.Subject, identity.Admin); err != nil {
@@ -39,7 +39,7 @@ func (o *AdminService) Visibility(ctx context.Context, caller identity.Caller, s
 	return why.VisibleToAgents(ctx, conn, p, subject, o.Agents(caller.Database))
 }
 
-// RowKeys returns the keys of a subject's rows, by table. Only admins may call it.
+// RowKeys returns the primary keys of a subject's rows, by table. Only admins may call it.
 func (o *AdminService) RowKeys(ctx context.Context, caller identity.Caller, subject string) ([]dsar.SubjectRows,
 	error) {
 	if err := RequireRole(caller, identity.Admin); err != nil {
@@ -63,7 +63,7 @@ func (o *AdminService) RowKeys(ctx context.Context, caller identity.Caller, subj
 	return pgrows.ReadRows(ctx, conn, dsar.SubjectTables(p), subject, false, nil)
 }
 
-// ExplainRow explains why an agent sees a row or not, rule by rule. Only admins may call it.
+// ExplainRow explains, rule by rule, why an agent sees a row or does not see it. Only admins may call it.
 func (o *AdminService) ExplainRow(ctx context.Context, caller identity.Caller, agent, table string,
 	key []string) (*why.Answer, error) {
 	if err := RequireRole(caller, identity.Admin); err != nil {
@@ -92,7 +92,7 @@ func (o *AdminService) ExplainRow(ctx context.Context, caller identity.Caller, a
 	return why.Explain(ctx, conn, q)
 }
 
-// Tables returns the names of the policy's tables. Only admins may call it.
+// Tables returns the names of the tables that the policy lists. Only admins may call it.
 func (o *AdminService) Tables(_ context.Context, caller identity.Caller) ([]string, error) {
 	if err := RequireRole(caller, identity.Admin); err != nil {
 		return nil, err

@@ -1,7 +1,8 @@
-// Package strictjson refuses JSON that two parsers could understand differently, or that is made to exhaust one.
+// Package strictjson refuses JSON that two parsers could read differently, and JSON that is made to exhaust a parser.
 //
-// Guarantee: data that passes [Check] is one value of RFC 8259 in UTF-8, nested no deeper than asked. No object has a
-// name twice, whatever its escapes are, and no surrogate is unpaired. Limit the size before.
+// Guarantee: data that passes [Check] is one JSON value of RFC 8259 in UTF-8, nested no deeper than the given depth. No
+// object has the same name twice, even if one is written with escapes, and no surrogate is unpaired. The caller has to
+// limit the size of the data before.
 package strictjson
 
 import (
@@ -16,7 +17,7 @@ import (
 // MaxDepth is how deeply the JSON of a request may be nested.
 const MaxDepth = 32
 
-// Check returns what is wrong with data, and nil if nothing is. The errors quote nothing of data.
+// Check returns an error that says what is wrong with data, and nil if nothing is. The error quotes nothing of data.
 func Check(data []byte, depth int) error {
 	if !utf8.Valid(data) {
 		return errors.New("it is not UTF-8")
@@ -30,13 +31,13 @@ func Check(data []byte, depth int) error {
 	return checkNames(data, depth)
 }
 
-// checkNames reads the tokens. For each open object it keeps the names read so far, and nil for an open array.
+// checkNames checks that no object has a name twice and that the value is not nested deeper than depth.
 func checkNames(data []byte, depth int) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	type openLevel struct {
-		seenNames  map[string]bool // nil: the level is an array
-		nameIsNext bool            // the next token is a name
+		seenNames  map[string]bool // names of the object so far; nil: the level is an array
+		nameIsNext bool            // the next token is the name of a member
 	}
 	var openLevels []openLevel
 	for {
@@ -85,8 +86,8 @@ func checkNames(data []byte, depth int) error {
 	}
 }
 
-// hasHalfPair reports whether valid JSON has one of \uD800 to \uDFFF without its other half. Go would read it as
-// U+FFFD.
+// hasHalfPair reports whether valid JSON has an escape from \uD800 to \uDFFF without the other half of its surrogate
+// pair. Go would read such an escape as U+FFFD.
 func hasHalfPair(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' {

@@ -1,3 +1,3 @@
-// Package suite has the tests that each mutant is tried on. They take limited time, and were written without regard to
-// the mutants.
+// Package suite has tests that must catch mutants of package mutants. They take limited time, and were written without
+// regard to the mutants.
 package suite
