@@ -21,8 +21,8 @@ type serverConn struct {
 	parameters    map[string]string // the settings that the server reported at the login
 	serverStarted string            // when the server was started, by its own clock
 
-	source source
-	sink   sink
+	source source // reads the server's messages
+	sink   sink   // writes messages to the server
 	cache  statementCache
 
 	// State that the last session left on the connection. Only the goroutine that has the turn (see [retryState]) of the

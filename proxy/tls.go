@@ -23,10 +23,10 @@ type channelBinding struct {
 	certificate *tls.Certificate
 }
 
-// endPoint returns the channel binding data of type tls-server-end-point (RFC 5929). This is the certificate's hash by
-// the hash function of its signature, with SHA-256 in place of MD5 and SHA-1. It returns nil where the RFC defines no
+// serverEndPointData returns the channel binding data of type tls-server-end-point (RFC 5929). This is the certificate's
+// hash by the hash function of its signature, with SHA-256 in place of MD5 and SHA-1. It returns nil where the RFC defines no
 // data, as for Ed25519; then the proxy offers no channel binding.
-func (b *channelBinding) endPoint() []byte {
+func (b *channelBinding) serverEndPointData() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.certificate == nil || len(b.certificate.Certificate) == 0 {
@@ -156,5 +156,5 @@ func (c *conn) bindingData() []byte {
 	if c.binding == nil {
 		return nil
 	}
-	return c.binding.endPoint()
+	return c.binding.serverEndPointData()
 }

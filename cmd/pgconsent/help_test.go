@@ -98,10 +98,10 @@ func TestManPage(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(page) {
-		request, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		roffMacro, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch {
 		case !strings.HasPrefix(line, ".") && !strings.HasPrefix(line, "'"):
-		case strings.Contains(".TH .SH .SS .PP .TP .B .I .nf .fi", request):
+		case strings.Contains(".TH .SH .SS .PP .TP .B .I .nf .fi", roffMacro):
 		default:
 			t.Errorf("a request that is none: %s", line)
 		}

@@ -138,7 +138,7 @@ type sealedIdentity struct {
 	key             seal.Key
 	profile         string
 	attributes      map[string]string
-	representsUsers bool // the seal names a session that may act for others
+	representsUsers bool // the signed attributes name this session, since it may act for other users
 }
 
 // CanShareSeal implements [verdict.SealSharer]. Sessions with equal attributes on one server process can share a seal

@@ -67,8 +67,8 @@ func TestUserCodeAddedToPreparedStatements(t *testing.T) {
 	instance.Exec(t, db, schema+"ANALYZE; UPDATE big SET a = 9999 WHERE a = 122")
 	proxy := instance.Start(t, instance.Auto,
 		instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"user": "me"})
-	owner := instance.ConnectSuperuser(t, db)
-	instance.Ask(owner, "SET lock_timeout = '100ms'") // the agent may hold locks
+	superConn := instance.ConnectSuperuser(t, db)
+	instance.Ask(superConn, "SET lock_timeout = '100ms'") // the agent may hold locks
 	altered := 0
 	for _, table := range tables {
 		c := proxy.Agent(t, "agent", "pair")
@@ -81,7 +81,7 @@ func TestUserCodeAddedToPreparedStatements(t *testing.T) {
 			}
 		}
 		runSteps(stepsBefore)
-		if instance.Ask(owner, table.ddl).Err == "" {
+		if instance.Ask(superConn, table.ddl).Err == "" {
 			altered++
 		}
 		runSteps(stepsAfter)

@@ -16,7 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// commonTwinSetup is run in both twins: it inserts a memory of the caller's about somebody of whom others know more.
+// commonTwinSetup is run in both databases that a test compares. It inserts a memory of the caller about a person; other
+// users have more memories about that person, which the caller may not see.
 const commonTwinSetup = `
 INSERT INTO stacks VALUES ('zstore', 'human:zowner');
 INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants)

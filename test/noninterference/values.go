@@ -294,11 +294,11 @@ func isLetter(b byte) bool {
 
 // keyCondition returns a condition on the key of t. Many conditions compare the key with a value; others do not
 // determine the key.
-func (w *statementWriter) keyCondition(t, x *table) string {
+func (w *statementWriter) keyCondition(t, otherTable *table) string {
 	key := t.columns[0]
 	k := pick(w.Rand, key.sql(), key.sql(), t.sql()+"."+key.sql())
 	value := func() string { return "'" + keyValue(key.kind, w.IntN(rowsPerTable/2)) + "'" }
-	otherCondition := x.sql() + "." + x.columns[0].sql() + " IS NOT NULL"
+	otherCondition := otherTable.sql() + "." + otherTable.columns[0].sql() + " IS NOT NULL"
 	return pick(w.Rand,
 		k+" = "+value(), value()+" = "+k, k+" IN ("+value()+", "+value()+")", k+" = ANY (ARRAY["+value()+"])", k+
 			" = "+value()+" AND true", "true AND ("+k+" = "+value()+" AND true)",

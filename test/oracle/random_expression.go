@@ -19,7 +19,7 @@ type statementAuthor struct {
 	params         []authorParam
 	extended       bool // the statement may have parameters, since it is sent in the extended protocol
 	plainStyle     bool // write as people do: few casts, whole rows, deeply nested conditions
-	oddPercent     int  // percentage of conditions that are not leak-safe
+	oddPercent     int  // percentage of conditions that could reveal hidden rows, by an error for example
 	negatedPercent int  // percentage of searches that are negated
 	aliasCount     int  // number of aliases so far
 	queryItems     []*authorItem

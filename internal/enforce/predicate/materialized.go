@@ -10,8 +10,8 @@ import (
 )
 
 // Materialized says that a table of pgconsent stores the answer of a Consent for each row: the time until which all
-// subjects have agreed. While the stored answers are incomplete, row policies read the subjects themselves. Injected
-// texts and signed views always read the subjects.
+// subjects have agreed. While the stored answers are incomplete, row policies read the subjects themselves. Statements
+// into which the rewriter writes the condition, and the signed views, always read the subjects.
 type Materialized struct {
 	Relation *catalog.Relation // the table whose rows the answers are for; it has a primary key
 }

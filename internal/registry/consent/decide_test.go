@@ -483,7 +483,7 @@ func TestDecideProperties(t *testing.T) {
 			if err == nil && role == RoleAgent && command.Action != ActionDecide {
 				t.Fatalf("an agent may %s", command.Action)
 			}
-			// Repeating a command at the same time changes nothing.
+			// If one of these commands is decided again with the same current time, it changes nothing more.
 			switch repeatedSteps, err := Decide(s, now, Situation{consent, guardian, asker}, command); {
 			case err != nil:
 			case command.Action == ActionGrant, command.Action == ActionRevoke, command.Action == ActionRefuse, command.Action == ActionInteract,

@@ -198,8 +198,8 @@ func (c *chromium) eval(script string, into any) {
 	}
 }
 
-// seen returns how many events with this name have arrived.
-func (c *chromium) seen(method string) (n int) {
+// countEvents returns how many events with this name have arrived.
+func (c *chromium) countEvents(method string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.events {
@@ -213,9 +213,9 @@ func (c *chromium) seen(method string) (n int) {
 // loading runs an action, and waits until the browser has loaded a page.
 func (c *chromium) loading(action func()) {
 	c.t.Helper()
-	before := c.seen("Page.loadEventFired")
+	before := c.countEvents("Page.loadEventFired")
 	action()
-	for deadline := time.After(tier.Patience); c.seen("Page.loadEventFired") == before; {
+	for deadline := time.After(tier.Patience); c.countEvents("Page.loadEventFired") == before; {
 		select {
 		case <-c.newEvent:
 		case <-deadline:

@@ -44,12 +44,12 @@ func TestMCPPrivacy(t *testing.T) {
 	// With a request key, a memory is made only once, even in several sessions. A key that was used for another change is
 	// refused, and so is a malformed key.
 	argsWithKey := args{"content": "Bella limps", "subject_ids": []string{"dog:bella"}, "request_key": "0b7c-1"}
-	once := ask(t, ash, "memory_note", argsWithKey)
+	firstNote := ask(t, ash, "memory_note", argsWithKey)
 	ash = f.as(t, "agent:ash") // a new token with the same name
 	repeatedNote := ask(t, ash, "memory_note", argsWithKey)
-	if once.hasFailed || once.member["repeated"] != nil || repeatedNote.hasFailed || repeatedNote.member["repeated"] != true ||
-		once.member["id"] != repeatedNote.member["id"] || list(once, "subject_ids") != list(repeatedNote, "subject_ids") {
-		t.Errorf("made %s, again %s", once.text, repeatedNote.text)
+	if firstNote.hasFailed || firstNote.member["repeated"] != nil || repeatedNote.hasFailed || repeatedNote.member["repeated"] != true ||
+		firstNote.member["id"] != repeatedNote.member["id"] || list(firstNote, "subject_ids") != list(repeatedNote, "subject_ids") {
+		t.Errorf("made %s, again %s", firstNote.text, repeatedNote.text)
 	}
 	if got := list(ask(t, ash, "query", args{"sql": "SELECT count(*) FROM notes WHERE content = 'Bella limps'"}),
 		"rows"); got != "[[1]]" && got != `[["1"]]` {

@@ -18,7 +18,7 @@ INSERT INTO notes VALUES (1, 1), (2, 2), (3, 3);
 `); err != nil {
 		t.Fatal(err)
 	}
-	i := install(t, db, `version: 1
+	installed := install(t, db, `version: 1
 attributes:
   user: { type: text, source: credential }
   session: { type: integer, source: set, setting: app.session, optional: true, within: { table: sessions, column: id, match: { who: user } } }
@@ -37,9 +37,9 @@ tables:
 		{[]Setting{{"app.session", "1"}}, "3", false, "2"},
 		{[]Setting{{"app.session", "2"}}, "3", false, ""},
 	} {
-		q := i.question
+		q := installed.question
 		q.Agent, q.Attributes, q.Settings, q.Table, q.Key = "chat", map[string]string{"user": "me"}, c.settings, "notes", []string{c.key}
-		a, err := Explain(t.Context(), i.super, q)
+		a, err := Explain(t.Context(), installed.super, q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,7 +96,7 @@ func (t *tree) withRenamedValue() *tree {
 // nor do triggers that only write the time (timed.go).
 func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	k := &l.objects
-	// tables whose updates call functions of the owner for other reasons than columns, policies and triggers
+	// tables where any UPDATE may call functions of the owner, by a generated column, check, index or key
 	updateRunsCode := map[uint32]bool{}
 	for _, g := range l.generatedColumns {
 		updateRunsCode[g.relation] = updateRunsCode[g.relation] || g.isVirtual || k.mayRunForeignCode(g.tree)
