@@ -777,9 +777,9 @@ func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found
 	return true
 }
 
-// MayDeclare tells whether the client may declare these types, given by their OIDs, for the parameters of a
-// statement that the rewriter lets read signed views. 0 leaves a type to PostgreSQL. If the client declared another type than the leak check assumed,
-// PostgreSQL would convert the parameter, and the conversion may fail.
+// MayDeclare tells whether the client may declare these types, given by their OIDs, for the parameters of a statement
+// that the rewriter lets read signed views. 0 leaves a type to PostgreSQL. If the client declared another type than the
+// leak check assumed, PostgreSQL would convert the parameter, and the conversion may fail.
 func (r *Result) MayDeclare(types []uint32) bool {
 	for i, oid := range types {
 		exact, isOfKind := r.paramCasts[int32(i+1)]

@@ -40,8 +40,8 @@ var killableCommands = []killableCommand{
 }
 
 // The program is killed while it records consents and sweeps. What it has acknowledged is recorded, no change is
-// recorded partly, and the next call continues. The anchor, a file with the number and the hash
-// of the newest record, knows of each acknowledged record, and of none that the database lacks.
+// recorded partly, and the next call continues. The anchor, a file with the number and the hash of
+// the newest record, knows of each acknowledged record, and of none that the database lacks.
 func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 	tier.All(t)
 	kills, random := tier.Count(len(killableCommands), len(killableCommands), 20*len(killableCommands)), tier.Rand(2)
