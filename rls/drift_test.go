@@ -1,8 +1,11 @@
 package rls_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
@@ -60,4 +63,15 @@ func TestDriftIsFoundByRowVersions(t *testing.T) {
 		}
 	}
 	w.exec(w.super, "DROP OWNED BY drift_role; DROP ROLE drift_role")
+}
+
+// A database with the record of a development version, which had no versions, gets the advice to remove it first.
+func TestDriftOfADevelopmentVersion(t *testing.T) {
+	w := newWorld(t).migrate()
+	w.exec(w.super, "ALTER TABLE pgconsent.installed_object DROP COLUMN version")
+	_, err := migrations.Drift(t.Context(), w.db.Connect(t, migrations.DefaultControlRole))
+	var refused *sqlstate.Error
+	if !errors.As(err, &refused) || !strings.Contains(refused.Hint, "migrate --down") {
+		t.Errorf("%v", err)
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// similarIDs are different ids that a comparison which folds case or trims would take for equal.
+// similarIDs are different ids that a comparison by prefix, pattern or folded case would take for equal.
 var similarIDs = []string{"si:ash", "si:ashley", "SI:ash", "si:ash ", "si:a%", "si:_sh", "si:аsh", "si:ash'", `si:"ash"`, "ash", ""}
 
 // Consent by records agrees with the model, for every type of the list of subjects: with subjects, guardians, scopes,
