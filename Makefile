@@ -8,6 +8,11 @@ FUZZ    ?= 60s
 ROWS    ?= 1000000
 SEED    ?= 1
 DEMO    ?= --tour
+
+# The command behind the tests, and what it compiles, have the same settings, so that nothing is compiled twice: paths that do
+# not name this clone (another clone can use what this one has compiled), no debug information, and few garbage collections.
+RUN     := GOGC=$(or $(GOGC),400) GOFLAGS='$(strip $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false)' $(GO) run ./test/run
+
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 # What random tests begin at, and how many cases they make: see test/tier.
@@ -26,14 +31,14 @@ demo: setup build ## start a real PostgreSQL with an example, the proxy before i
 	@exec $(BIN) demo $(DEMO)
 
 test: setup ## check the code and test it against a real PostgreSQL: some five minutes; before every commit
-	@$(GO) run ./test/run $(PKG)
+	@$(RUN) $(PKG)
 
 test-all: setup ## every test, -race where goroutines meet: some 22 minutes; before a change to what enforces lands
-	@$(GO) run ./test/run -all -race $(PKG)
+	@$(RUN) -all -race $(PKG)
 
 test-nightly: setup ## what takes hours: every case of every list, random runs, broken variants, kills, fuzzing, PostgreSQL 15 to 18
-	@PGCONSENT_NIGHTLY=1 PGCONSENT_POOL=session $(GO) run ./test/run -all $(PKG)
-	@PGCONSENT_NIGHTLY=1 PGCONSENT_POOL=transaction $(GO) run ./test/run -all ./test/...
+	@PGCONSENT_NIGHTLY=1 PGCONSENT_POOL=session $(RUN) -all $(PKG)
+	@PGCONSENT_NIGHTLY=1 PGCONSENT_POOL=transaction $(RUN) -all ./test/...
 	@$(MAKE) noninterference answers messages history triples kills soak mutants fuzz matrix
 
 matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fetched where npm is there

@@ -121,13 +121,12 @@ func linkBinaries(ctx context.Context, o runOptions, packages []testedPackage, i
 	if o.race {
 		// With -race, the compiler also adds checks of unsafe pointers (checkptr). They are left out of other modules'
 		// packages, where they take an eighth of the CPU time, mostly in encoding/json.
-		args = append(args, "-race", "-gcflags=all=-d=checkptr=0", "-gcflags="+modulePath+"/...=")
+		args = append(args, "-race", "-gcflags=all=-dwarf=false -d=checkptr=0", "-gcflags="+modulePath+"/...=-dwarf=false")
 	}
 	for _, p := range packages {
 		args = append(args, p.path)
 	}
 	cmd := inProcessGroup(exec.CommandContext(ctx, "go", args...))
-	cmd.Env = environment()
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return errors.Join(ctx.Err(), fmt.Errorf("the tests cannot be built: %w", err))
@@ -150,7 +149,7 @@ func runBinary(ctx context.Context, o runOptions, p packageJob, converter, dir s
 	}
 	cmd := inProcessGroup(exec.CommandContext(ctx, converter, args...))
 	cmd.Dir = p.dir
-	cmd.Env = append(environment(), "PWD="+p.dir, pgtest.ClusterVariable+"="+dir, usageVariable+"="+sum.usage,
+	cmd.Env = append(os.Environ(), "PWD="+p.dir, pgtest.ClusterVariable+"="+dir, usageVariable+"="+sum.usage,
 		temporaryVariable+"="+filepath.Join(dir, "tmp"))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -169,19 +168,6 @@ func runBinary(ctx context.Context, o runOptions, p packageJob, converter, dir s
 	return err
 }
 
-// environment returns the environment of all commands of a run. GOGC makes garbage collections rare, since compilers,
-// linkers and tests end soon. With -trimpath, one clone can use what another clone has compiled.
-func environment() []string {
-	env := os.Environ()
-	if os.Getenv("GOGC") == "" {
-		env = append(env, "GOGC=400")
-	}
-	if flags := strings.Fields(os.Getenv("GOFLAGS")); !slices.Contains(flags, "-trimpath") {
-		env = append(env, "GOFLAGS="+strings.Join(append(flags, "-trimpath"), " "))
-	}
-	return env
-}
-
 // inProcessGroup starts a command in its own process group, so that a signal can end all of its processes.
 func inProcessGroup(cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -193,7 +179,7 @@ func inProcessGroup(cmd *exec.Cmd) *exec.Cmd {
 // commandOutput runs a command, and returns its output without white space at both ends.
 func commandOutput(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env, cmd.Stderr = environment(), os.Stderr
+	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", name, args[0], err)

@@ -26,7 +26,7 @@ func checkCode(ctx context.Context, packages []string) (bool, error) {
 			fmt.Println("check: staticcheck")
 		}
 		cmd := exec.CommandContext(ctx, "go", tool...)
-		cmd.Env, cmd.Stdout, cmd.Stderr = environment(), os.Stdout, os.Stderr
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
 			if ctx.Err() != nil {
 				return false, ctx.Err()
