@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -120,5 +121,49 @@ func same(t *rapid.T, record any, got string) {
 	}
 	if got != string(want) {
 		t.Fatalf("encoded as\n%s\nand by encoding/json\n%s", got, want)
+	}
+}
+
+// A byte that needs an escape is found at each of eight positions, whatever the bytes around it are.
+func TestIsPlainFindsEveryEscape(t *testing.T) {
+	for _, around := range []byte{' ', '!', '#', '%', '\'', ';', '=', '?', '[', ']', 'a', '~', 0x7f} {
+		for position := range 8 {
+			for c := range 256 {
+				text := []byte(strings.Repeat(string(rune(around)), 8))
+				text[position] = byte(c)
+				needsNone := c < len(plainBytes) && plainBytes[c]
+				if isPlain(string(text)) != needsNone {
+					t.Errorf("isPlain(%q) is %v", text, !needsNone)
+				}
+			}
+		}
+	}
+}
+
+// The time of a line is as [time.Time.Format] writes it, also where the text of the second before is kept.
+func TestTimesOfLines(t *testing.T) {
+	var w lineWriter
+	at := time.Date(2026, 2, 28, 23, 59, 58, 0, time.FixedZone("", 3600))
+	for _, step := range []time.Duration{0, 999, time.Microsecond, 999_998 * time.Microsecond, time.Microsecond, -time.Microsecond,
+		time.Second, 90 * time.Second, -time.Hour, 30 * 24 * time.Hour, 10*time.Microsecond + 1, -100 * 365 * 24 * time.Hour} {
+		at = at.Add(step)
+		if got, want := string(w.appendTime(nil, at)), at.UTC().Format("2006-01-02T15:04:05.000000Z"); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}
+
+// A buffer that is much larger than what is written into it is freed, and one that a busy log fills is used again.
+func TestBuffersAreFreedWhenTheyAreNotNeeded(t *testing.T) {
+	for _, c := range []struct {
+		length, capacity int
+		isReused         bool
+	}{
+		{0, smallBuffer, true}, {100, smallBuffer, true}, {100, smallBuffer + 1, false}, {1 << 20, 4 << 20, true},
+		{1 << 20, 5 << 20, false}, {maxReusedBuffer, maxReusedBuffer, true}, {maxReusedBuffer, maxReusedBuffer + 1, false},
+	} {
+		if got := reusableBuffer(make([]byte, c.length, c.capacity)) != nil; got != c.isReused {
+			t.Errorf("%d bytes in a buffer of %d: used again: %v", c.length, c.capacity, got)
+		}
 	}
 }

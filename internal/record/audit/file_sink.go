@@ -336,12 +336,16 @@ func (w *fileSink) reopen() error {
 	return nil
 }
 
-// maxReusedBuffer is the capacity up to which a buffer is used again.
-const maxReusedBuffer = 1 << 20
+// A buffer of at most smallBuffer bytes is always used again. A larger one is used again while it is needed, up to
+// maxReusedBuffer: as many lines come between two syncs of a busy log, and a new buffer would have to grow each time.
+const (
+	smallBuffer     = 1 << 20
+	maxReusedBuffer = 32 << 20
+)
 
-// reusableBuffer returns the buffer for the next lines, or nil if it has grown too large.
+// reusableBuffer returns the buffer for the next lines: that of these lines, or nil if they fill too little of it.
 func reusableBuffer(lines []byte) []byte {
-	if cap(lines) > maxReusedBuffer {
+	if size := cap(lines); size > maxReusedBuffer || size > smallBuffer && len(lines) < size/4 {
 		return nil
 	}
 	return lines[:0]

@@ -7,6 +7,7 @@ import (
 	"hash"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // genesisHash is the hash that the first record has in place of the hash of a record before it.
@@ -17,6 +18,9 @@ type lineWriter struct {
 	kid        string    // the id of the key; "": there is no key, and lines have no codes
 	mac        hash.Hash // the MAC with the key of the audit
 	hashBuffer [sha256.Size]byte
+
+	second     int64  // the second of the last line, since 1970
+	secondText []byte // the text of that second, without a fraction; empty: there was no line
 }
 
 func newLineWriter(key Key) lineWriter {
@@ -36,7 +40,7 @@ func (s *lineWriter) append(dst []byte, prev []byte, t *Ticket) (lines, hash []b
 	dst = append(dst, `,"seq":`...)
 	dst = strconv.AppendUint(dst, t.seq, 10)
 	dst = append(dst, `,"time":"`...)
-	dst = t.recordedAt.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
+	dst = s.appendTime(dst, t.recordedAt)
 	dst = append(dst, `","prev":"`...)
 	dst = append(dst, prev...)
 	dst = append(dst, `","kind":"`...)
@@ -63,6 +67,20 @@ func (s *lineWriter) append(dst []byte, prev []byte, t *Ticket) (lines, hash []b
 		dst = hex.AppendEncode(append(dst, macMember...), s.code(dst[lineStart:lineStart+hashLen]))
 	}
 	return append(dst, "\"}\n"...), dst[lineStart : lineStart+hashLen], nil
+}
+
+// appendTime appends a time in UTC with microseconds. Lines that follow one another are mostly of the same second,
+// whose text is kept.
+func (s *lineWriter) appendTime(dst []byte, t time.Time) []byte {
+	if second := t.Unix(); second != s.second || len(s.secondText) == 0 {
+		s.second, s.secondText = second, t.UTC().AppendFormat(s.secondText[:0], "2006-01-02T15:04:05")
+	}
+	dst = append(append(dst, s.secondText...), ".000000Z"...)
+	digits := dst[len(dst)-len("000000Z"):]
+	for i, us := len("000000")-1, t.Nanosecond()/1000; us > 0; i, us = i-1, us/10 {
+		digits[i] += byte(us % 10)
+	}
+	return dst
 }
 
 // hashLen is the length of a hash in a line, in characters.

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,15 +34,16 @@ type sessionMetrics struct {
 	sessionsTotal, statements, seals, limitedExecutions *prometheus.CounterVec
 	rows, bytes, revocations                            prometheus.Counter
 	addedSeconds                                        prometheus.Histogram
+
+	// the counter of allowed statements of each class in TagClasses, found once: most statements need no other
+	allowed sync.Map
 }
 
 func (m *sessionMetrics) register(reg prometheus.Registerer) {
-	*m = sessionMetrics{
-		open: newGaugeVec(sessionsOpen), sessionsTotal: newCounterVec(sessionsTotal),
-		statements: newCounterVec(statementsTotal), seals: newCounterVec(sealRenewals),
-		limitedExecutions: newCounterVec(limitedExecutions), rows: counter(rowsTotal), bytes: counter(bytesTotal),
-		revocations: counter(revocationsTotal), addedSeconds: newHistogram(addedSeconds),
-	}
+	m.open, m.sessionsTotal = newGaugeVec(sessionsOpen), newCounterVec(sessionsTotal)
+	m.statements, m.seals = newCounterVec(statementsTotal), newCounterVec(sealRenewals)
+	m.limitedExecutions, m.rows, m.bytes = newCounterVec(limitedExecutions), counter(rowsTotal), counter(bytesTotal)
+	m.revocations, m.addedSeconds = counter(revocationsTotal), newHistogram(addedSeconds)
 	reg.MustRegister(m.open, m.sessionsTotal, m.statements, m.seals, m.limitedExecutions, m.rows, m.bytes, m.revocations,
 		m.addedSeconds)
 	// A series that exists from the start has the value 0; otherwise it would be missing until the first event.
@@ -80,10 +82,19 @@ func (m *Metrics) CountStatement(verdict, reason, tag string) {
 	if m == nil {
 		return
 	}
-	if verdict != VerdictAllow {
-		verdict = VerdictDeny
+	class := TagClass(tag)
+	if verdict != VerdictAllow || reason != "" {
+		if verdict != VerdictAllow {
+			verdict = VerdictDeny
+		}
+		m.sessions.statements.WithLabelValues(verdict, reasonLabel(reason), class).Inc()
+		return
 	}
-	m.sessions.statements.WithLabelValues(verdict, reasonLabel(reason), TagClass(tag)).Inc()
+	counter, ok := m.sessions.allowed.Load(class)
+	if !ok {
+		counter, _ = m.sessions.allowed.LoadOrStore(class, m.sessions.statements.WithLabelValues(verdict, reasonLabel(reason), class))
+	}
+	counter.(prometheus.Counter).Inc()
 }
 
 // RecordAddedTime records how long pgconsent itself needed for an execution, without the time of PostgreSQL.
