@@ -143,10 +143,10 @@ func newCompiler(doc *Document, snap *catalog.Snapshot) *compiler {
 	graph := keyGraph{snap}
 	indexes := indexComparisons{snap, graph}
 	columns := &columnCompiler{names, rules, graph}
-	leaks := &writeLeaks{names, rules, graph, indexes}
+	leaks := &writeLeakChecker{names, rules, graph, indexes}
 	return &compiler{
 		resolver: names, rules: rules, columns: columns,
-		writes:     &writeCompiler{names, rules, graph, leaks, &referrerLeaks{names, leaks, graph, indexes}},
+		writes:     &writeCompiler{names, rules, graph, leaks, &referrerLeakChecker{names, leaks, graph, indexes}},
 		origins:    &originCompiler{names, graph},
 		aggregates: &aggregateCompiler{names, rules},
 		lifecycles: &lifecycleCompiler{names, columns, rules},

@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// writeLeaks finds what an agent's INSERT, UPDATE or DELETE would tell the agent about hidden rows and columns. The
+// writeLeakChecker finds what an agent's INSERT, UPDATE or DELETE would tell the agent about hidden rows and columns. The
 // write may tell it by failing, or by the text of its error.
-type writeLeaks struct {
+type writeLeakChecker struct {
 	*resolver
 	rules   *ruleCompiler
 	graph   keyGraph
@@ -17,12 +17,12 @@ type writeLeaks struct {
 }
 
 // isColumnShown tells whether agents see a column of a table unchanged when they may write the table.
-func (c *writeLeaks) isColumnShown(t *policyTable, name string) bool {
+func (c *writeLeakChecker) isColumnShown(t *policyTable, name string) bool {
 	return t.decl.isPlainColumn(name) && c.isColumnAllowed(t.relation.Name, name)
 }
 
 // isColumnAllowed tells whether every contract that allows agents to write a table also allows them to read the column.
-func (c *writeLeaks) isColumnAllowed(table catalog.Name, column string) bool {
+func (c *writeLeakChecker) isColumnAllowed(table catalog.Name, column string) bool {
 	object := ""
 	for _, o := range c.doc.objects {
 		if r := c.findListable(o.tableAt, o.table); r != nil && r.Name == table {

@@ -9,7 +9,7 @@ import (
 // whyUnwritable says why agents cannot write a column, and what the DBA can do; "": they can. If isKnown is true, all
 // versions of pgconsent find this reason, so naming the column in the policy is an error. Otherwise the column is
 // withheld with a warning.
-func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *catalog.Column) (reason, label string,
+func (c *writeLeakChecker) whyUnwritable(decl *writeDecl, t *policyTable, column *catalog.Column) (reason, label string,
 	isKnown bool) {
 	if column.Generated || column.Identity == "always" {
 		return "it is generated", "leave it out", true

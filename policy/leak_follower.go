@@ -13,8 +13,8 @@ import (
 // warnFollowers warns if ON DELETE or ON UPDATE deletes or changes visible rows along with a row that agents write,
 // through hidden rows in between. From the visible rows, agents learn that the hidden rows exist, and to which rows
 // they refer. keys are the columns of the written row that may change; nil means that the row is deleted.
-func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []string) {
-	w := &cascadeWalk{referrerLeaks: c, decl: decl, table: t, keys: keys,
+func (c *referrerLeakChecker) warnFollowers(decl *writeDecl, t *policyTable, keys []string) {
+	w := &cascadeWalk{referrerLeakChecker: c, decl: decl, table: t, keys: keys,
 		seen: map[string]bool{}, warnedTables: map[catalog.Name]bool{}, warnedColumns: map[string]bool{}}
 	w.queue = []cascadedTable{{t.relation, keys, nil}}
 	for len(w.queue) > 0 {
@@ -38,7 +38,7 @@ type cascadedTable struct {
 // cascadeWalk follows foreign keys from a written row to the rows that are deleted or changed along with it, breadth
 // first.
 type cascadeWalk struct {
-	*referrerLeaks
+	*referrerLeakChecker
 	decl          *writeDecl
 	table         *policyTable
 	keys          []string
@@ -126,7 +126,7 @@ func (w *cascadeWalk) warnShownKeys(referrer referringKey, visibleTables []*poli
 // shownKeyColumn returns a hidden column of a foreign key whose value agents learn from what happens to the row; "":
 // there is none. They learn it if the row is deleted, or if columns change that agents see or that decide whether they
 // see the row. changedColumns are the columns that change; nil means that the row is deleted.
-func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, changedColumns []string) string {
+func (c *referrerLeakChecker) shownKeyColumn(t *policyTable, key catalog.ForeignKey, changedColumns []string) string {
 	name := c.hiddenReferringColumn(t, key)
 	if name == "" || changedColumns == nil {
 		return name
@@ -141,7 +141,7 @@ func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, c
 
 // tablesShowing returns the tables of the policy through which agents see rows of a table: the table itself and its
 // parents.
-func (c *referrerLeaks) tablesShowing(r *catalog.Relation) []*policyTable {
+func (c *referrerLeakChecker) tablesShowing(r *catalog.Relation) []*policyTable {
 	var out []*policyTable
 	names := []catalog.Name{r.Name}
 	for i := 0; i < len(names); i++ {
@@ -160,7 +160,7 @@ func (c *referrerLeaks) tablesShowing(r *catalog.Relation) []*policyTable {
 }
 
 // areReferrersVisible tells whether an agent that sees a row always sees all rows that refer to it by a foreign key.
-func (c *referrerLeaks) areReferrersVisible(target *catalog.Relation, referrer referringKey) bool {
+func (c *referrerLeakChecker) areReferrersVisible(target *catalog.Relation, referrer referringKey) bool {
 	visibleTables := c.tablesShowing(referrer.table)
 	return !slices.ContainsFunc(c.tablesShowing(target), func(t *policyTable) bool {
 		return !slices.ContainsFunc(visibleTables, func(referringTable *policyTable) bool {
@@ -177,7 +177,7 @@ func (c *referrerLeaks) areReferrersVisible(target *catalog.Relation, referrer r
 }
 
 // isTargetVisible tells whether an agent that sees a row always sees the row to which its foreign key refers.
-func (c *referrerLeaks) isTargetVisible(target *catalog.Relation, referrer referringKey) bool {
+func (c *referrerLeakChecker) isTargetVisible(target *catalog.Relation, referrer referringKey) bool {
 	targetTables := c.tablesShowing(target)
 	return !slices.ContainsFunc(c.tablesShowing(referrer.table), func(referringTable *policyTable) bool {
 		parts := predicate.Conjuncts(referringTable.rows)

@@ -8,7 +8,7 @@ import (
 )
 
 // whyUncheckable says why pgconsent cannot restrict new values of a foreign key to visible rows; "": it can.
-func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, source *catalog.Relation) string {
+func (c *writeLeakChecker) whyUncheckable(key catalog.ForeignKey, source *catalog.Relation) string {
 	target := c.tables[key.Target]
 	if target == nil {
 		return "it refers to " + key.Target.String() +
@@ -28,7 +28,7 @@ func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, source *catalog.Rela
 
 // whyGuessable says why agents could guess a hidden value by a foreign key. The key refers to a column that agents do
 // not see, so a refused row tells them that no row has the value. "": they could not.
-func (c *writeLeaks) whyGuessable(key catalog.ForeignKey) string {
+func (c *writeLeakChecker) whyGuessable(key catalog.ForeignKey) string {
 	target := c.tables[key.Target]
 	constants := constantColumns(target.rows)
 	i := slices.IndexFunc(key.TargetColumns, func(name string) bool {

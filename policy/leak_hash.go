@@ -12,7 +12,7 @@ import (
 
 // hashedColumn returns a hashed column that gets the value which agents write into a column; "": there is none. It is
 // the column itself, a column computed from it, or, on UPDATE, a column to which ON UPDATE CASCADE passes the value.
-func (c *writeLeaks) hashedColumn(r *catalog.Relation, column string, update bool, seen map[string]bool) string {
+func (c *writeLeakChecker) hashedColumn(r *catalog.Relation, column string, update bool, seen map[string]bool) string {
 	if seen[r.Name.String()+" "+column] {
 		return ""
 	}
@@ -41,7 +41,7 @@ func (c *writeLeaks) hashedColumn(r *catalog.Relation, column string, update boo
 }
 
 // whyHashed says why agents may not write a column, because its value reaches a hashed column; "": they may.
-func (c *writeLeaks) whyHashed(r *catalog.Relation, column string, update bool) string {
+func (c *writeLeakChecker) whyHashed(r *catalog.Relation, column string, update bool) string {
 	hash := c.hashedColumn(r, column, update, map[string]bool{})
 	if hash == "" {
 		return ""
@@ -52,7 +52,7 @@ func (c *writeLeaks) whyHashed(r *catalog.Relation, column string, update bool) 
 // whyStampHashed says why agents may not insert rows: a stamp may let through a value of the agent's choice, and a
 // hashed column gets that value. Stamps from the credential, or from a setting with permitted values, let no such value
 // through. "": they may insert.
-func (c *writeLeaks) whyStampHashed(decl *writeDecl, t *policyTable) string {
+func (c *writeLeakChecker) whyStampHashed(decl *writeDecl, t *policyTable) string {
 	for _, s := range decl.stamps {
 		if s.unless != nil && t.decl.isPlainColumn(s.column) {
 			if reason := c.whyHashed(t.relation, s.column, false); reason != "" {

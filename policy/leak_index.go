@@ -9,7 +9,7 @@ import (
 
 // whyComparedWithHidden says why agents may not set a column: an index compares its value with hidden rows, and the
 // comparison can fail. All columns of the index count, because they decide with which rows it compares. "": they may.
-func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string {
+func (c *writeLeakChecker) whyComparedWithHidden(t *policyTable, column string) string {
 	if _, isOpen := t.rows.(predicate.Open); isOpen {
 		return "" // agents see all rows; whyUpdateTells handles hidden columns
 	}
@@ -24,7 +24,7 @@ func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string
 
 // whyPresetCompared says why agents may not insert rows: an index compares a value that agents do not send, such as a
 // stamp or a default, with hidden rows, and the comparison can fail. "": they may.
-func (c *writeLeaks) whyPresetCompared(decl *writeDecl, t *policyTable) string {
+func (c *writeLeakChecker) whyPresetCompared(decl *writeDecl, t *policyTable) string {
 	if _, isOpen := t.rows.(predicate.Open); isOpen {
 		return ""
 	}

@@ -9,7 +9,7 @@ import (
 
 // hiddenPartialColumn returns a hidden column that decides which rows a partial unique key covers; "": there is none. A
 // collision would tell agents the column's value. A column with the same value in all visible rows does not count.
-func (c *writeLeaks) hiddenPartialColumn(t *policyTable, key catalog.Key) string {
+func (c *writeLeakChecker) hiddenPartialColumn(t *policyTable, key catalog.Key) string {
 	if key.Where == "" {
 		return ""
 	}
@@ -27,7 +27,7 @@ func (c *writeLeaks) hiddenPartialColumn(t *policyTable, key catalog.Key) string
 // hiddenKeyColumn returns a hidden column of a unique key if a new row may collide in the key with a visible row. Such
 // a collision would tell the column's value in the visible row, since agents know the value in the new row: a default,
 // a stamp or NULL.
-func (c *writeLeaks) hiddenKeyColumn(decl *writeDecl, t *policyTable, key catalog.Key, sendable []string) string {
+func (c *writeLeakChecker) hiddenKeyColumn(decl *writeDecl, t *policyTable, key catalog.Key, sendable []string) string {
 	if slices.ContainsFunc(key.Columns, func(name string) bool {
 		return preventsCollision(decl, key, t.relation.Column(name), sendable)
 	}) {

@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// referrerLeaks finds what a change of a row would tell about the rows that refer to it by foreign keys.
-type referrerLeaks struct {
+// referrerLeakChecker finds what a change of a row would tell about the rows that refer to it by foreign keys.
+type referrerLeakChecker struct {
 	*resolver
-	leaks   *writeLeaks
+	leaks   *writeLeakChecker
 	graph   keyGraph
 	indexes indexComparisons
 }
@@ -21,7 +21,7 @@ type referrerLeaks struct {
 // checkReferrers withholds a change of a row if hidden rows may refer to it, because a failure would tell that they
 // exist. keys are the columns that may change; nil means that the row is deleted. isVisible is false if the row itself
 // changes only because a hidden row does. The result is false if the change is withheld.
-func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, keys []string, isVisible bool,
+func (c *referrerLeakChecker) checkReferrers(decl *writeDecl, r *catalog.Relation, keys []string, isVisible bool,
 	seen map[string]bool) bool {
 	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strconv.FormatBool(isVisible) +
 		strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
@@ -37,7 +37,7 @@ func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, key
 }
 
 // checkReferrer does what checkReferrers does, for a single foreign key that refers to the row.
-func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, referrer referringKey, keys []string,
+func (c *referrerLeakChecker) checkReferrer(decl *writeDecl, r *catalog.Relation, referrer referringKey, keys []string,
 	isVisible bool,
 	seen map[string]bool) bool {
 	source, key := referrer.table, referrer.key
@@ -102,7 +102,7 @@ func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, refe
 
 // areAllReferrersVisible tells whether an agent that sees the target of a foreign key always sees all rows that refer
 // to it.
-func (c *referrerLeaks) areAllReferrersVisible(source *catalog.Relation, key catalog.ForeignKey) bool {
+func (c *referrerLeakChecker) areAllReferrersVisible(source *catalog.Relation, key catalog.ForeignKey) bool {
 	t := c.tables[source.Name]
 	if t == nil {
 		return false
@@ -121,7 +121,7 @@ func (c *referrerLeaks) areAllReferrersVisible(source *catalog.Relation, key cat
 // whyFollowingFails says what may fail when ON UPDATE or ON DELETE changes the foreign key of a referring row: to NULL
 // if null is true, and otherwise to the new key; "": nothing can fail. isRecheck is true if any UPDATE of the referring
 // row could fail for this reason.
-func (c *referrerLeaks) whyFollowingFails(source *catalog.Relation, key catalog.ForeignKey, changedColumns []string,
+func (c *referrerLeakChecker) whyFollowingFails(source *catalog.Relation, key catalog.ForeignKey, changedColumns []string,
 	null bool) (reason string, isRecheck bool) {
 	if null && key.MatchFull && slices.ContainsFunc(key.Columns,
 		func(name string) bool { return !slices.Contains(changedColumns, name) }) {
@@ -169,7 +169,7 @@ func whyRecheckFails(partition *catalog.Relation, changedColumns []string) (reas
 }
 
 // whyValueFails finds a column of the foreign key whose type may refuse the new value.
-func (c *referrerLeaks) whyValueFails(partition *catalog.Relation, key catalog.ForeignKey, changedColumns []string,
+func (c *referrerLeakChecker) whyValueFails(partition *catalog.Relation, key catalog.ForeignKey, changedColumns []string,
 	null bool) string {
 	target, _ := c.snap.Relation(key.Target)
 	for i, name := range key.Columns {
@@ -215,7 +215,7 @@ func whyKeyFails(partition *catalog.Relation, key catalog.ForeignKey, changedCol
 }
 
 // hidesColumns tells whether a table has a column that agents do not see unchanged.
-func (c *referrerLeaks) hidesColumns(r *catalog.Relation) bool {
+func (c *referrerLeakChecker) hidesColumns(r *catalog.Relation) bool {
 	t := c.tables[r.Name]
 	return t == nil || slices.ContainsFunc(r.Columns,
 		func(column catalog.Column) bool { return !c.leaks.isColumnShown(t, column.Name) })
@@ -223,7 +223,7 @@ func (c *referrerLeaks) hidesColumns(r *catalog.Relation) bool {
 
 // hiddenReferringColumn returns a column of a foreign key that agents do not see and that does not equal an attribute
 // of their session; "": there is none.
-func (c *referrerLeaks) hiddenReferringColumn(t *policyTable, key catalog.ForeignKey) string {
+func (c *referrerLeakChecker) hiddenReferringColumn(t *policyTable, key catalog.ForeignKey) string {
 	allowedWords := attributeColumns(t.rows)
 	i := slices.IndexFunc(key.Columns, func(name string) bool {
 		return !c.leaks.isColumnShown(t, name) &&

@@ -21,7 +21,7 @@ var computedBy = map[string]string{"index": "an index", "trigger": "a trigger's 
 // these, and the policy must still compile then.
 //
 // Computed text search vectors do not count: only the size of a text makes them fail.
-func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column string) (reason string,
+func (c *writeLeakChecker) whyUpdateTells(decl *writeDecl, t *policyTable, column string) (reason string,
 	isReadTogether bool) {
 	if decl.accepts(acceptValues) {
 		return "", false
@@ -138,7 +138,7 @@ func (u updateLeak) whyAnyUpdate(partition *catalog.Relation) string {
 
 // whyDeleteTells says why a DELETE would tell agents about columns that they do not see: the condition of a trigger
 // reads such columns and may fail. "": it would not.
-func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
+func (c *writeLeakChecker) whyDeleteTells(t *policyTable) string {
 	allowedWords := attributeColumns(t.rows)
 	for _, partition := range c.graph.withParts(t.relation) {
 		for _, computed := range partition.Computations {
@@ -155,7 +155,7 @@ func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
 
 // whyOwnRuleTells says what the policy's rule for a single command would tell agents about columns that they do not
 // see; "": nothing. The rule reads such columns, and decides which of the visible rows the command changes.
-func (c *writeLeaks) whyOwnRuleTells(decl *writeDecl, t *policyTable, command string) string {
+func (c *writeLeakChecker) whyOwnRuleTells(decl *writeDecl, t *policyTable, command string) string {
 	b, allowedWords := decl.rowsOfCommand(command), attributeColumns(t.rows)
 	if b == nil {
 		return ""
@@ -179,7 +179,7 @@ func (c *writeLeaks) whyOwnRuleTells(decl *writeDecl, t *policyTable, command st
 // keySharedWithHidden returns a key or foreign key that contains a column together with a hidden column. Whether rows
 // collide in the key, or whether the foreign key finds a row, tells agents about the hidden column. They can only test
 // values that they know from elsewhere.
-func (c *writeLeaks) keySharedWithHidden(t *policyTable, column string) string {
+func (c *writeLeakChecker) keySharedWithHidden(t *policyTable, column string) string {
 	allowedWords := attributeColumns(t.rows)
 	unseen := func(columns []string) bool {
 		return slices.Contains(columns, column) && slices.ContainsFunc(columns, func(name string) bool {

@@ -13,8 +13,8 @@ type writeCompiler struct {
 	*resolver
 	rules     *ruleCompiler
 	graph     keyGraph
-	leaks     *writeLeaks
-	referrers *referrerLeaks
+	leaks     *writeLeakChecker
+	referrers *referrerLeakChecker
 }
 
 // compile compiles what agents may write in a table, after the rules of all tables. The result is nil if they may write

@@ -121,7 +121,7 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 		return nil, sqlstate.AsError(err)
 	}
 	s = newSession(c, decider, connector, majorVersion(server.parameters["server_version"]))
-	s.cancelUpstreamAt, s.whilePaused = route.Upstream, route.Paused
+	s.cancelTarget, s.whilePaused = route.Upstream, route.Paused
 	s.requests.pooling.server = server.serverStarted
 	s.ledger.claims.begin(settings)
 	return s, nil

@@ -15,16 +15,16 @@ import (
 // relays the client's messages to the server ([requests]), the other relays the server's answers ([answers]).
 type session struct {
 	*conn
-	decider          verdict.Decider
-	noticeSource     verdict.NoticeSource  // the decider, if it implements NoticeSource
-	channelFilter    verdict.ChannelFilter // the decider, if it implements ChannelFilter
-	backend          verdict.Backend
-	cancelUpstreamAt Upstream
-	clientPID        uint32 // the process id in the client's cancel key
-	ledger           *ledger
-	outgoing         sync.WaitGroup
-	retry            retryState
-	requests         *requests
+	decider       verdict.Decider
+	noticeSource  verdict.NoticeSource  // the decider, if it implements NoticeSource
+	channelFilter verdict.ChannelFilter // the decider, if it implements ChannelFilter
+	backend       verdict.Backend
+	cancelTarget  Upstream // the server that gets this session's cancel requests
+	clientPID     uint32   // the process id in the client's cancel key
+	ledger        *ledger
+	outgoing      sync.WaitGroup
+	retry         retryState
+	requests      *requests
 	// the value of [Route].Paused
 	whilePaused func() <-chan struct{}
 	connector   *connector
@@ -173,7 +173,7 @@ func (s *session) cancelUpstream() {
 	}
 	defer c.runningCancels.Done()
 	defer c.canceling.Add(-1)
-	if err := s.cancelUpstreamAt.cancel(c.key); err != nil {
+	if err := s.cancelTarget.cancel(c.key); err != nil {
 		s.log.Warn("cancel request not delivered", "error", err)
 	}
 }

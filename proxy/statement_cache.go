@@ -59,6 +59,9 @@ type cachedStatement struct {
 	element  *list.Element
 }
 
+// unkeptStatement stands for a statement that is prepared without a name for one Query. It is in no cache.
+var unkeptStatement = &cachedStatement{state: dropped}
+
 // isPrepared reports whether a message of this group (messages up to a Sync) can rely on the server having the
 // statement. Messages of the group that prepares it can: if that Parse fails, the server skips them.
 func (s *cachedStatement) isPrepared(group uint64) bool {

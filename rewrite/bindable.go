@@ -3,29 +3,57 @@ package rewrite
 import (
 	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// The proxy may send a Query with parameters in place of some literals, so that PostgreSQL can cache its plan. The
-// client must not notice it. So a parameter replaces only a literal that a condition compares with a table's column for
-// equality, where the parameter has the same type and value. In a GROUP BY, an output or a LIMIT the literal itself
-// matters.
+// The proxy may send a Query with parameters in place of some literals, so that it need not decide, and PostgreSQL need
+// not parse, each text that differs from others in a literal only. The client must not notice it. So a parameter
+// replaces only a literal that a condition compares with a table's column, or with another number, where the parameter
+// has the same type and value. In a GROUP BY, an output or a LIMIT the literal itself matters.
 //
-// PostgreSQL plans such a statement for any value. A value that is in many rows may need another plan than most. So a
-// string is replaced only if the column is unique by itself or holds uuids. Integers and uuids are always replaced,
-// because they mostly identify one thing.
+// A value that is in many rows may need another plan than most. Integers and uuids that are compared for equality
+// mostly identify one thing, and so does a string in a column that is unique by itself: PostgreSQL may keep one plan
+// for all of them. For other literals it must plan the statement with its values: see [BindableLiteral.NeedsPlan].
+
+// LiteralForm is the form of the literals that a parameter may replace in one place of a text. A literal of another
+// form could make PostgreSQL report an error, with its position in the text, or could have another value.
+type LiteralForm int
+
+// The forms of literals.
+const (
+	AnyLiteral LiteralForm = iota
+	UUIDLiteral
+	TimeLiteral // a date, or a date and a time of day, as in 2024-12-31 23:59:59.5
+)
 
 var plainUUID = regexp.MustCompile(`^[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}$`)
 
-// IsPlainUUID tells whether a string is a uuid as PostgreSQL writes one, with small or capital letters.
-func IsPlainUUID(s string) bool { return len(s) == 36 && plainUUID.MatchString(s) }
+// Fits reports whether the value of a literal has the form.
+func (f LiteralForm) Fits(value string) bool {
+	switch f {
+	case UUIDLiteral:
+		return len(value) == 36 && plainUUID.MatchString(value)
+	case TimeLiteral:
+		layout := time.DateTime
+		if len(value) == len(time.DateOnly) {
+			layout = time.DateOnly
+		}
+		at, err := time.Parse(layout, value) // also takes fractions of a second
+		return err == nil && at.Year() > 0 && len(value) <= len("2024-12-31 23:59:59.999999") && !strings.Contains(value, ",")
+	default:
+		return true
+	}
+}
 
 // BindableLiteral is a literal of a text in whose place a parameter may stand.
 type BindableLiteral struct {
-	Number int  // the number of the literal, from 0, among those that [sqltext.TextShape] finds
-	IsUUID bool // other literals in place of this one must be uuids as well: see [IsPlainUUID]
+	Number    int         // the number of the literal, from 0, among those that [sqltext.TextShape] finds
+	Form      LiteralForm // the form that other literals in place of this one must have as well
+	NeedsPlan bool        // PostgreSQL must plan the statement for the value of the literal
 }
 
 // bindableLiterals finds the literals of a SELECT in whose place parameters may stand. It searches only the conditions
@@ -67,44 +95,62 @@ func (b *bindableSearch) visitJoin(n *sqltext.Node) {
 	}
 }
 
+// comparisons are the operators between whose operands a parameter may stand.
+var comparisons = []string{"=", "<>", "<", "<=", ">", ">="}
+
 // visit follows AND, OR and NOT down to comparisons.
 func (b *bindableSearch) visit(n *sqltext.Node) {
 	for _, arg := range n.GetBoolExpr().GetArgs() {
 		b.visit(arg)
 	}
 	x := n.GetAExpr()
-	if x == nil || len(x.Name) != 1 || x.Name[0].GetString_().GetSval() != "=" {
+	if x == nil || len(x.Name) != 1 {
 		return
 	}
+	operator := x.Name[0].GetString_().GetSval()
 	switch x.Kind {
 	case sqltext.AEXPR_OP:
-		if column := x.Lexpr.GetColumnRef(); column != nil {
-			b.compare(column, x.Rexpr)
-		} else if column := x.Rexpr.GetColumnRef(); column != nil {
-			b.compare(column, x.Lexpr)
+		if !slices.Contains(comparisons, operator) {
+			return
 		}
-	case sqltext.AEXPR_IN:
 		if column := x.Lexpr.GetColumnRef(); column != nil {
-			b.compare(column, x.Rexpr.GetList().GetItems()...)
+			b.compare(column, operator, x.Rexpr)
+		} else if column := x.Rexpr.GetColumnRef(); column != nil {
+			b.compare(column, operator, x.Lexpr)
+		} else if x.Rexpr.GetAConst().GetIval() != nil {
+			b.compareNumbers(x.Lexpr.GetAConst())
+		}
+	case sqltext.AEXPR_IN, sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN:
+		if column := x.Lexpr.GetColumnRef(); column != nil {
+			b.compare(column, operator, x.Rexpr.GetList().GetItems()...)
 		}
 	}
 }
 
 // compare notes the literals with which a condition compares a column: either all of them are bindable, or none.
-func (b *bindableSearch) compare(column *sqltext.ColumnRef, values ...*sqltext.Node) {
-	isNumber, isUUID, ok := b.kindOf(column)
+func (b *bindableSearch) compare(column *sqltext.ColumnRef, operator string, values ...*sqltext.Node) {
+	kind, ok := b.kindOf(column)
 	if !ok {
 		return
 	}
 	countBefore := len(b.bindable)
 	for _, value := range values {
 		number := b.literalAt(value.GetAConst())
-		if number < 0 || b.literals[number].IsString(b.source.Text) == isNumber ||
-			isUUID && !IsPlainUUID(b.literals[number].Value(b.source.Text)) {
+		if number < 0 || b.literals[number].IsString(b.source.Text) == kind.isNumber ||
+			!kind.form.Fits(b.literals[number].Value(b.source.Text)) {
 			b.bindable = b.bindable[:countBefore]
 			return
 		}
-		b.bindable = append(b.bindable, BindableLiteral{Number: number, IsUUID: isUUID})
+		b.bindable = append(b.bindable, BindableLiteral{Number: number, Form: kind.form,
+			NeedsPlan: operator != "=" || !kind.identifies})
+	}
+}
+
+// compareNumbers notes the first of two numbers that a condition compares. The second stays: between two parameters
+// PostgreSQL would compare texts.
+func (b *bindableSearch) compareNumbers(first *sqltext.A_Const) {
+	if number := b.literalAt(first); number >= 0 && first.GetIval() != nil {
+		b.bindable = append(b.bindable, BindableLiteral{Number: number, NeedsPlan: true})
 	}
 }
 
@@ -116,22 +162,34 @@ func (b *bindableSearch) literalAt(c *sqltext.A_Const) int {
 	return slices.IndexFunc(b.literals, func(l sqltext.Literal) bool { return l.Start == int(c.Location) })
 }
 
-// kindOf tells which parameters can be compared with a column: numbers, or strings, which may have to be uuids.
-// PostgreSQL gives the parameter the column's type, and a number of nine digits is in the range of each such type.
-func (b *bindableSearch) kindOf(column *sqltext.ColumnRef) (isNumber, isUUID, ok bool) {
+// comparedKind says which literals can be compared with a column.
+type comparedKind struct {
+	isNumber   bool // numbers; otherwise strings of the form
+	form       LiteralForm
+	identifies bool // a value mostly is in one row or in few
+}
+
+// kindOf tells which literals can be compared with a column, so that a parameter of the column's type has the same
+// value. A number that [sqltext.TextShape] finds is in the range of each such type. With real and smallint PostgreSQL
+// compares literals by another type.
+func (b *bindableSearch) kindOf(column *sqltext.ColumnRef) (kind comparedKind, ok bool) {
 	resolved := b.resolveColumn(column, b.level)
 	if !resolved.known || !resolved.ofTable || resolved.computed || resolved.outer {
-		return false, false, false
+		return comparedKind{}, false
 	}
 	switch resolved.rawOID {
-	case 20, 23:
-		return true, false, true
-	case 2950:
-		return false, true, true
-	case 25, 1043:
-		return false, false, b.isUnique(column)
+	case 20, 23: // bigint, integer
+		return comparedKind{isNumber: true, identifies: true}, true
+	case 701, 1700: // double precision, numeric
+		return comparedKind{isNumber: true}, true
+	case 2950: // uuid
+		return comparedKind{form: UUIDLiteral, identifies: true}, true
+	case 1082, 1114, 1184: // date, timestamp, timestamptz
+		return comparedKind{form: TimeLiteral}, true
+	case 25, 1043: // text, varchar
+		return comparedKind{identifies: b.isUnique(column)}, true
 	}
-	return false, false, false
+	return comparedKind{}, false
 }
 
 // isUnique tells whether the column is unique in each table that its name may mean.

@@ -28,11 +28,28 @@ type shapeKey struct {
 
 // textShape is what the proxy remembers of texts that differ only in their literals.
 type textShape struct {
-	bindable      []rewrite.BindableLiteral // the literals that parameters replace
+	all           []rewrite.BindableLiteral // the literals that parameters may replace
+	identifying   []rewrite.BindableLiteral // those of them for which PostgreSQL may keep one plan
 	firstPath     verdict.Path              // the path of the first text of this shape
 	firstTextHash uint64                    // a hash of the first text
 	hasOtherTexts atomic.Bool               // a text other than the first one has come
-	isUnusable    atomic.Bool               // texts of this shape are decided with their literals
+
+	// Parameters have not worked in place of these literals, so they stay.
+	keepsAll, keepsIdentifying atomic.Bool
+
+	// how many texts came, and how many of them had to be decided, while only identifying literals were replaced
+	texts, decisions atomic.Int64
+}
+
+// minDecisions is how many texts of a shape are decided before the proxy may replace all their literals.
+const minDecisions = 20
+
+// replacesAll reports whether parameters replace all literals of texts of this shape. PostgreSQL then plans each
+// execution. While only identifying literals are replaced, a text that comes again with the same other literals is kept
+// prepared, which is faster: so that is tried first, until most texts have turned out to be new.
+func (k *textShape) replacesAll() bool {
+	decisions := k.decisions.Load()
+	return len(k.all) > len(k.identifying) && !k.keepsAll.Load() && decisions >= minDecisions && 2*decisions > k.texts.Load()
 }
 
 // shapeCache remembers the shapes of texts, up to a number of bytes.
@@ -71,27 +88,48 @@ func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 	}
 	key := shapeKey{shape: shape, epoch: st.epoch, canSign: s.canSign(st), hidesKeyOnlyColumns: s.info.HidesKeyOnlyColumns}
 	known, ok := s.enforcer.shapeCache.knownShapes.GetIfPresent(key)
-	if ok && known.isUsable(text) {
-		if v := s.bindLiterals(st, known, text, literals); v != nil {
+	if !ok {
+		v := s.sharedVerdict(st, text, verdict.Simple)
+		s.enforcer.shapeCache.knownShapes.Set(key, newTextShape(v, text))
+		return v
+	}
+	if !known.hasSecondText(text) {
+		return s.sharedVerdict(st, text, verdict.Simple)
+	}
+	if known.replacesAll() {
+		if v, _ := s.bindLiterals(st, known.all, known, text, literals); v != nil {
 			return v
 		}
 	}
-	v := s.sharedVerdict(st, text, verdict.Simple)
-	if !ok {
-		known = &textShape{firstPath: v.Path, firstTextHash: maphash.String(textHashSeed, text)}
-		if j := v.EnforcerDetail.(*judgement); v.IsAllowed() {
-			known.bindable = j.bindable
+	known.texts.Add(1)
+	if len(known.identifying) > 0 && !known.keepsIdentifying.Load() {
+		if v, isNew := s.bindLiterals(st, known.identifying, known, text, literals); v != nil {
+			known.countDecision(isNew)
+			return v
 		}
-		known.isUnusable.Store(len(known.bindable) == 0)
-		s.enforcer.shapeCache.knownShapes.Set(key, known)
 	}
+	v, isNew := s.decideOnce(st, text, verdict.Simple, s.canSign(st))
+	known.countDecision(isNew)
 	return v
 }
 
-// isUsable reports whether parameters may replace the literals of this text: only from the second different text of the
-// shape on.
-func (k *textShape) isUsable(text string) bool {
-	if k.isUnusable.Load() {
+// newTextShape returns what is to be remembered of the first text of a shape, whose verdict is v.
+func newTextShape(v *verdict.Verdict, text string) *textShape {
+	shape := &textShape{firstPath: v.Path, firstTextHash: maphash.String(textHashSeed, text)}
+	if j := v.EnforcerDetail.(*judgement); v.IsAllowed() {
+		shape.all = j.bindable
+	}
+	for _, literal := range shape.all {
+		if !literal.NeedsPlan {
+			shape.identifying = append(shape.identifying, literal)
+		}
+	}
+	return shape
+}
+
+// hasSecondText reports whether texts of the shape have parameters: only from the second different text on.
+func (k *textShape) hasSecondText(text string) bool {
+	if len(k.all) == 0 {
 		return false
 	}
 	if !k.hasOtherTexts.Load() && maphash.String(textHashSeed, text) != k.firstTextHash {
@@ -100,32 +138,45 @@ func (k *textShape) isUsable(text string) bool {
 	return k.hasOtherTexts.Load()
 }
 
-// bindLiterals returns the verdict on a text with parameters in place of its bindable literals. It returns nil if the
-// text must be decided with its literals.
-func (s *session) bindLiterals(st *state, shape *textShape, text string, literals []sqltext.Literal) *verdict.Verdict {
-	values := make([][]byte, 0, len(shape.bindable))
+func (k *textShape) countDecision(isNew bool) {
+	if isNew {
+		k.decisions.Add(1)
+	}
+}
+
+// bindLiterals returns the verdict on a text with parameters in place of some of its literals, and whether it is a new
+// one. It returns nil if the text must be decided with these literals.
+func (s *session) bindLiterals(st *state, replaced []rewrite.BindableLiteral, shape *textShape, text string,
+	literals []sqltext.Literal) (v *verdict.Verdict, isNew bool) {
+	values := make([][]byte, 0, len(replaced))
 	bound := make([]byte, 0, len(text)+8)
 	copied := 0
-	for i, b := range shape.bindable {
+	needsPlan := false
+	for i, b := range replaced {
 		l := literals[b.Number]
 		value := l.Value(text)
-		if b.IsUUID && !rewrite.IsPlainUUID(value) || !utf8.ValidString(value) {
-			return nil
+		if !b.Form.Fits(value) || !utf8.ValidString(value) {
+			return nil, false
 		}
 		values = append(values, []byte(value))
 		bound = append(append(bound, text[copied:l.Start]...), '$')
 		bound = strconv.AppendInt(bound, int64(i+1), 10)
 		copied = l.End
+		needsPlan = needsPlan || b.NeedsPlan
 	}
-	v := s.decide(st, string(append(bound, text[copied:]...)), verdict.Bindable, s.canSign(st))
-	if !canBindLiterals(v, shape.firstPath) {
-		shape.isUnusable.Store(true)
-		return nil
+	decided, isNew := s.decideOnce(st, string(append(bound, text[copied:]...)), verdict.Bindable, s.canSign(st))
+	if !canBindLiterals(decided, shape.firstPath) {
+		if needsPlan {
+			shape.keepsAll.Store(true)
+		} else {
+			shape.keepsIdentifying.Store(true)
+		}
+		return nil, false
 	}
-	verdictCopy := *v
-	verdictCopy.Original, verdictCopy.Values = text, values
-	verdictCopy.Position = func(p int) int { return positionBefore(text, literals, shape.bindable, v.Position(p)) }
-	return &verdictCopy
+	verdictCopy := *decided
+	verdictCopy.Original, verdictCopy.Values, verdictCopy.NeedsPlan = text, values, needsPlan
+	verdictCopy.Position = func(p int) int { return positionBefore(text, literals, replaced, decided.Position(p)) }
+	return &verdictCopy, isNew
 }
 
 // canBindLiterals reports whether the statement of this verdict can run with parameters wherever it can run with

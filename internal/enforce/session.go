@@ -163,7 +163,7 @@ func (s *session) currentServingState() (*servingState, *sqlstate.Error) {
 	return s.db.current()
 }
 
-// Decide decides on a text under the active state.
+// Decide returns the verdict on an SQL text, by the policy and the catalogs as the database's state has them now.
 func (s *session) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
 	s.db.waitForProbe(ctx)
 	v, refused := s.currentServingState()
@@ -191,6 +191,13 @@ func (s *session) canSign(st *state) bool {
 // decide decides on a text, or takes the verdict from the cache. If signing is false, the text takes the row security
 // path.
 func (s *session) decide(st *state, text string, protocol verdict.Protocol, signing bool) *verdict.Verdict {
+	v, _ := s.decideOnce(st, text, protocol, signing)
+	return v
+}
+
+// decideOnce is decide for callers that also need to know whether the verdict is a new one, which the cache did not
+// have.
+func (s *session) decideOnce(st *state, text string, protocol verdict.Protocol, signing bool) (v *verdict.Verdict, isNew bool) {
 	key := cacheKey{text: text, protocol: protocol, epoch: st.epoch, canSign: signing,
 		hidesKeyOnlyColumns: s.info.HidesKeyOnlyColumns}
 	if s.mayNameUser(text) {
@@ -198,7 +205,7 @@ func (s *session) decide(st *state, text string, protocol verdict.Protocol, sign
 	}
 	if found, ok := s.enforcer.verdictCache.get(key); ok {
 		s.enforcer.cfg.Metrics.CacheHit()
-		return found
+		return found, false
 	}
 	startedAt := time.Now()
 	judged := s.rewriteText(st, text, protocol, signing)
@@ -207,7 +214,7 @@ func (s *session) decide(st *state, text string, protocol verdict.Protocol, sign
 	}
 	s.enforcer.cfg.Metrics.CacheMiss(time.Since(startedAt))
 	s.enforcer.cfg.Metrics.CacheSize(s.enforcer.verdictCache.size())
-	return judged
+	return judged, true
 }
 
 // DeclareParameters checks the types that a Parse declares for its parameters, by the rules for type names in a text. A

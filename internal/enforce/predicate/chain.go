@@ -91,9 +91,10 @@ func (b ListBound) ChainIntersectionSQL() string {
 		b.ArrayType() + " END FROM c) END"
 }
 
-// LimitToChainSQL returns the SQL expression of the list that a new row gets if the agent leaves the column out. It has
-// the elements of given that the chain allows; if given is empty, it has everything that the chain allows. Both
-// arguments are arrays.
+// LimitToChainSQL returns the SQL expression of the list that is stored in a new row if the agent leaves the column out.
+// given is the list that the row would get otherwise, and allowedByChain what the rows allow from which the new row is
+// derived; NULL: it is derived from none. The result has the elements of given that are allowed, or all that are
+// allowed if given is empty. Both arguments are SQL expressions of arrays.
 func (b ListBound) LimitToChainSQL(given, allowedByChain string) string {
 	return "CASE WHEN " + allowedByChain + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given +
 		") OPERATOR(pg_catalog.=) 0 THEN " + allowedByChain +

@@ -232,6 +232,10 @@ type Verdict struct {
 	// For a Query, they are the literals that parameters replace in Text; nil: Text has no parameters.
 	Values [][]byte
 
+	// NeedsPlan says that the server must plan a Query with Values for these values, as it would plan the text with the
+	// literals. So the proxy does not keep the statement prepared.
+	NeedsPlan bool
+
 	// EnforcerDetail is what package enforce itself stores about the text. The proxy does not use it.
 	EnforcerDetail any
 }

@@ -2,8 +2,8 @@ package sqltext
 
 import "strings"
 
-// Literal is a plain literal in a text: a number of up to nine digits, or a string in single quotes that contains
-// neither quotes nor backslashes. Start and End are byte offsets; a string includes its quotes.
+// Literal is a plain literal in a text: an integer that PostgreSQL reads as int4, without a sign, or a string in single
+// quotes that contains neither quotes nor backslashes. Start and End are byte offsets; a string includes its quotes.
 type Literal struct{ Start, End int }
 
 // IsString tells whether the literal of a text is a string.
@@ -20,7 +20,7 @@ func (l Literal) Value(text string) string {
 const (
 	maxShapedText = 8 << 10 // the largest number of bytes of a text that TextShape reads
 	maxLiterals   = 64
-	maxDigits     = 9 // PostgreSQL reads an integer of up to nine digits as int4
+	maxInt4       = "2147483647" // PostgreSQL reads a larger number as int8 or numeric
 )
 
 // TextShape finds the plain literals of a text, and returns the shape: the text with a placeholder for each literal.
@@ -54,7 +54,7 @@ func TextShape(text string) (shape string, literals []Literal) {
 			for end < len(text) && text[end] >= '0' && text[end] <= '9' {
 				end++
 			}
-			if !before || end-i > maxDigits || end < len(text) && !mayFollowLiteral[text[end]] {
+			if !before || !isInt4(text[i:end]) || end < len(text) && !mayFollowLiteral[text[end]] {
 				i = end
 				continue
 			}
@@ -76,6 +76,11 @@ func TextShape(text string) (shape string, literals []Literal) {
 		return "", nil
 	}
 	return string(append(out, text[copied:]...)), literals
+}
+
+// isInt4 reports whether PostgreSQL reads these digits as int4.
+func isInt4(digits string) bool {
+	return len(digits) < len(maxInt4) || len(digits) == len(maxInt4) && digits <= maxInt4
 }
 
 // These are the characters that may stand directly before and after a plain literal. Others could make it part of a
