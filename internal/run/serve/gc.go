@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
+	"time"
 )
 
 // The heap of the sidecar is small, lives long, and statements leave little garbage. By default, Go collects when there
@@ -19,8 +20,16 @@ const (
 	defaultGCPercent = 100
 )
 
-// ReduceGC makes garbage collections rarer while the heap is small, until stop is called. It does nothing if GOGC is
-// set. A limit by GOMEMLIMIT takes precedence.
+// Memory that a burst of logins or statements has left goes back to the system once the process is idle: once it has
+// allocated less than idleBytes in an idleInterval.
+const (
+	idleInterval = 2 * time.Second
+	idleBytes    = 512 << 10
+	minReturned  = 4 << 20 // how much must have been allocated since memory was returned last
+)
+
+// ReduceGC makes garbage collections rarer while the heap is small, and returns memory to the system when the process
+// is idle, until stop is called. It does nothing if GOGC is set. A limit by GOMEMLIMIT takes precedence.
 func ReduceGC() (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -28,8 +37,11 @@ func ReduceGC() (stop func()) {
 	t := &gcTuner{percent: defaultGCPercent}
 	t.setPercent()
 	runtime.SetFinalizer(&gcSentinel{t}, (*gcSentinel).onCollected)
+	stopped := make(chan struct{})
+	go returnMemoryWhenIdle(stopped)
 	return func() {
 		if !t.isStopped.Swap(true) {
+			close(stopped)
 			debug.SetGCPercent(defaultGCPercent)
 		}
 	}
@@ -68,4 +80,32 @@ func gcPercent(liveBytes uint64) int {
 	percent := maxGarbageBytes * 100 / max(liveBytes, 1)
 	// Rounding to steps of 10 makes changes rare, since each change stops the world.
 	return int(min(max(percent, defaultGCPercent), maxGCPercent)) / 10 * 10
+}
+
+// returnMemoryWhenIdle collects garbage and returns free memory to the system each time the process becomes idle.
+func returnMemoryWhenIdle(stopped <-chan struct{}) {
+	ticker := time.NewTicker(idleInterval)
+	defer ticker.Stop()
+	allocated := allocatedBytes()
+	returnedAt := uint64(0) // what had been allocated when memory was returned last
+	for {
+		select {
+		case <-stopped:
+			return
+		case <-ticker.C:
+		}
+		now := allocatedBytes()
+		if now-allocated < idleBytes && now-returnedAt >= minReturned {
+			debug.FreeOSMemory()
+			returnedAt = now
+		}
+		allocated = now
+	}
+}
+
+// allocatedBytes returns how many bytes the process has allocated on the heap since its start.
+func allocatedBytes() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }

@@ -58,3 +58,35 @@ func TestGCOfTheEnvironment(t *testing.T) {
 		t.Errorf("the environment's 70 %% became %d", p)
 	}
 }
+
+// What a burst has left goes back to the system when the process is idle, without a collection that somebody asks for.
+func TestIdleProcessReturnsMemory(t *testing.T) {
+	t.Setenv("GOGC", "")
+	before := debug.SetGCPercent(defaultGCPercent)
+	defer debug.SetGCPercent(before)
+	stop := ReduceGC()
+	defer stop()
+	const burst = 48 << 20
+	keptBytes := func() uint64 {
+		samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+			{Name: "/memory/classes/heap/unused:bytes"}}
+		metrics.Read(samples)
+		return samples[0].Value.Uint64() + samples[1].Value.Uint64() + samples[2].Value.Uint64()
+	}
+	runtime.GC()
+	debug.FreeOSMemory()
+	keptBefore := keptBytes()
+	var pieces [][]byte
+	for range burst / (16 << 10) {
+		pieces = append(pieces, make([]byte, 16<<10))
+	}
+	if kept := keptBytes(); kept < keptBefore+burst/2 {
+		t.Fatalf("%d bytes, and %d before a burst of %d", kept, keptBefore, burst)
+	}
+	runtime.KeepAlive(pieces)
+	for end := time.Now().Add(tier.Patience); keptBytes() > keptBefore+burst/4; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the idle process keeps %d bytes, and had %d before the burst", keptBytes(), keptBefore)
+		}
+	}
+}
