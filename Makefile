@@ -50,7 +50,7 @@ bench-plans: setup ## queries on ROWS (1000000) rows: by hand, and by each path;
 bench-wire: setup ## what standing between costs, beside PgBouncer (where it is installed) and nothing; goes to docs/explanation/performance.md (half an hour)
 	@WIRE_ROUNDS=$(or $(N),5) WIRE_OUT=$(CURDIR)/docs/explanation/performance.md $(GO) test -count=1 -v -timeout 60m -run TestWire ./test/wire
 
-bench-available: setup ## what agents notice of schema changes, SECONDS (60) for each kind, and of slow starts, and what looks at the catalogs cost; goes to docs/explanation/performance.md
+bench-available: setup ## what agents notice of schema changes, SECONDS (60) for each kind, and of slow starts, and what catalog refreshes cost; goes to docs/explanation/performance.md
 	@AVAILABLE_SECONDS=$(or $(SECONDS),60) AVAILABLE_OUT=$(CURDIR)/docs/explanation/performance.md $(GO) test -count=1 -v -timeout 60m -run "TestAvailable|TestStarts|TestCatalogRefreshes" ./test/available
 
 check: ## format, vet, staticcheck

@@ -318,7 +318,7 @@ func (d *database) publishResult(startedAt time.Time, result probeResult, err er
 	default:
 		d.servingState.Store(&servingState{refusal: notServedRefusal(err)})
 		if d.lastFailure != err.Error() {
-			log.Error("agents are refused: the database cannot be vouched for", "error", err)
+			log.Error("agents are refused: the database cannot be verified", "error", err)
 		}
 		d.lastFailure = err.Error()
 	}
@@ -455,7 +455,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 		doc = d.document
 	}
 	if doc != d.document {
-		d.enforcer.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name,
+		d.enforcer.cfg.Log.Info("the policy that waited for pgconsent migrate is active", "database", d.cfg.Name,
 			"policy", c.policy.Version())
 	}
 	rebuilt := rest
@@ -529,7 +529,7 @@ func (d *database) retryUnfittingPolicy(snap *catalog.Snapshot) {
 	}
 	d.pendingDocument, d.unfittingPolicy = d.unfittingPolicy, nil
 	d.enforcer.cfg.Metrics.SetPolicyPending(d.cfg.Name, true)
-	d.enforcer.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until "+
+	d.enforcer.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays active until "+
 		"pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
 }
 

@@ -17,7 +17,7 @@ func (d *database) reload() error {
 	defer d.mu.Unlock()
 	m, log := d.enforcer.cfg.Metrics, d.enforcer.cfg.Log.With("database", d.cfg.Name)
 	notReloaded := func(err error) error {
-		log.Error("the policy was not reloaded; the old one stays in force", "error", err)
+		log.Error("the policy was not reloaded; the old one stays active", "error", err)
 		return err
 	}
 	doc, watch, err := policy.LoadWatched(d.cfg.PolicyPath)
@@ -46,7 +46,7 @@ func (d *database) reload() error {
 	if c.plan.Hash() != d.lastProbe.installedPolicy.Hash {
 		d.pendingDocument = doc
 		m.SetPolicyPending(d.cfg.Name, true)
-		log.Warn("policy_pending: the new policy changes the database side; the old one stays in force, run pgconsent migrate",
+		log.Warn("policy_pending: the new policy changes the database side; the old one stays active, run pgconsent migrate",
 			"pending", c.policy.Version(), "in_force", d.state.versions.Policy)
 		return nil
 	}

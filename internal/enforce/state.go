@@ -77,7 +77,7 @@ func (d *database) current() (*servingState, *sqlstate.Error) {
 	v := d.servingState.Load()
 	switch {
 	case v == nil:
-		return nil, notServedRefusal(errors.New("the database has not been looked at yet"))
+		return nil, notServedRefusal(errors.New("the catalogs of the database have not been read yet"))
 	case v.refusal != nil:
 		return nil, v.refusal
 	case v.isStale(d.enforcer.cfg.StaleAfter) && !(v.tracksDDL && d.probing.Load()):

@@ -43,7 +43,7 @@ func TestCatalogRefreshes(t *testing.T) {
 	instance.Exec(t, db, schema)
 	instance.Exec(t, db, large)
 	instance.Exec(t, db, "VACUUM ANALYZE")
-	fmt.Println("available: looks at 1,000 tables")
+	fmt.Println("available: catalog refreshes with 1,000 tables")
 	d := instance.Database{Name: "app", DB: db, Policy: policy, SearchPath: []string{"public"}, Refresh: refresh}
 	super := db.Connect(t, "postgres")
 	proxy := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"})
@@ -68,7 +68,7 @@ func TestCatalogRefreshes(t *testing.T) {
 			laterUse = append(laterUse, max(0, usedByProxy(t, super)-refreshed-8*median(unchangedUse)))
 		}
 	}
-	writeTable(t, "looks", []string{"look at 1,000 tables", "server's processor time, ms"}, [][]string{
+	writeTable(t, "looks", []string{"refresh with 1,000 tables", "server's processor time, ms"}, [][]string{
 		{"the first", milliseconds(firstRefresh)}, {"after one change", milliseconds(median(changedUse))},
 		{"once more, some seconds after it", milliseconds(median(laterUse))},
 		{"nothing has changed", milliseconds(median(unchangedUse))},

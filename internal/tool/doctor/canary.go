@@ -99,7 +99,7 @@ func (p *probe) checkSignedPath(ctx context.Context) ([]Finding, error) {
 		case !errors.As(err, &pg), pg.Code == queryCanceled:
 			return err
 		case pg.Code != "42501":
-			found = append(found, finding(fmt.Sprintf("%s fails with %s before the signature is looked at", sql, pg.Code)))
+			found = append(found, finding(fmt.Sprintf("%s fails with %s before the signature is verified", sql, pg.Code)))
 		}
 		return nil
 	})

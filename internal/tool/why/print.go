@@ -110,7 +110,7 @@ func (g *Group) explanation() string {
 		return "aggregates do not count it either: " + text
 	}
 	if g.Share > 0 {
-		text += fmt.Sprintf("; unless one of them is more than %d percent of it, which was not looked at", g.Share)
+		text += fmt.Sprintf("; unless one of them is more than %d percent of it, which was not checked", g.Share)
 	}
 	return "aggregates count it: " + text
 }
