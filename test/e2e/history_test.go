@@ -28,6 +28,9 @@ const (
 		INSERT INTO memories (id, user_id, title, body) VALUES ('` + historyID + `', '` + user1 + `', 'history', 'x');
 		INSERT INTO memory_participants (memory_id, person_id) VALUES ('` + historyID + `', '` + historyPerson + `')`
 	historyQuery = `SELECT m.id, g FROM memories m, generate_series(1, 500) g WHERE m.id = '` + historyID + `'`
+
+	// longHistoryQuery has more rows than are read one by one before a withdrawal is acknowledged, however busy the machine is.
+	longHistoryQuery = `SELECT m.id, g FROM memories m, generate_series(1, 100000) g WHERE m.id = '` + historyID + `'`
 )
 
 // reader reads the memory in one way: each call sends one statement, and returns whether the memory was in the answer.
@@ -40,7 +43,7 @@ var readingWays = map[string]func(t testing.TB, c *pgconn.PgConn) reader{
 	"copy":         readSimply("", "COPY (SELECT id FROM memories WHERE id = '"+historyID+"') TO STDOUT"),
 	"sql prepared": readSimply("PREPARE h AS "+historyQuery+" LIMIT 1", "EXECUTE h"),
 	"cursor":       readSimply("BEGIN; DECLARE h SCROLL CURSOR FOR "+historyQuery, "FETCH FIRST FROM h"),
-	"forward":      readSimply("BEGIN; DECLARE h NO SCROLL CURSOR FOR "+historyQuery, "FETCH 1 FROM h"),
+	"forward":      readSimply("BEGIN; DECLARE h NO SCROLL CURSOR FOR "+longHistoryQuery, "FETCH 1 FROM h"),
 	"with hold":    readSimply("DECLARE h SCROLL CURSOR WITH HOLD FOR "+historyQuery, "FETCH ABSOLUTE 3 FROM h"),
 	"held":         readSimply("BEGIN; DECLARE h SCROLL CURSOR WITH HOLD FOR "+historyQuery+"; COMMIT", "FETCH FIRST FROM h"),
 	"repeatable":   readSimply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1", historyQuery+" LIMIT 1"),
@@ -129,7 +132,7 @@ func readSuspended(executesWithBind bool) func(testing.TB, *pgconn.PgConn) reade
 				}
 			}
 		}
-		frontend.Send(&pgproto3.Parse{Query: historyQuery})
+		frontend.Send(&pgproto3.Parse{Query: longHistoryQuery})
 		frontend.Send(&pgproto3.Bind{DestinationPortal: "hp"})
 		if executesWithBind {
 			frontend.Send(&pgproto3.Execute{Portal: "hp", MaxRows: 1})
