@@ -36,13 +36,27 @@ func startCluster(t testing.TB) *cluster {
 	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // the server may run as another user
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, config: pgcluster.Config{Dir: filepath.Join(dir, "postgres"), ListensOnTCP: true, NoSync: true,
+	c := &cluster{t: t, config: pgcluster.Config{Dir: filepath.Join(dir, "postgres"), ListensOnTCP: true, Port: keptPort(t), NoSync: true,
 		Settings: map[string]string{"synchronous_commit": "on", "max_connections": "200", "shared_buffers": "32MB"}}}
 	c.start()
 	t.Cleanup(func() { _ = c.server.StopNow() })
-	c.config.Port = c.server.Port
 	c.db = &pgtest.DB{Name: "postgres", SocketDir: c.server.SocketDir, Port: c.server.Port}
 	return c
+}
+
+// keptPort returns a port that is free, and that stays free while the server is down: systems give ports above 32767 to
+// outgoing connections.
+func keptPort(t testing.TB) int {
+	t.Helper()
+	var err error
+	for i := range 100 {
+		port := 20_000 + (os.Getpid()+i)%12_000
+		if err = pgcluster.CheckPortFree(fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			return port
+		}
+	}
+	t.Fatal(err)
+	return 0
 }
 
 func (c *cluster) start() {
