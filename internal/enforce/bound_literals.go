@@ -13,10 +13,10 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Queries often differ from earlier ones in a number or a uuid only. The proxy decides, and sends, such a Query with
+// Queries often differ from earlier ones in a few literals only. The proxy decides, and sends, such a Query with
 // parameters ($1, $2, …) in place of these literals. The new text is decided like any text that a client sends in a
 // Parse. So security does not depend on what the proxy remembers of the shape: a mistake there could only make the
-// result differ from that of the Query with its literals (decision 113).
+// result differ from that of the Query with its literals (decisions 113 and 120).
 
 // shapeKey has everything that the decisions about the texts of one shape depend on.
 type shapeKey struct {
