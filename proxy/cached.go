@@ -156,18 +156,13 @@ func (r *requests) queryProtocol() verdict.Protocol {
 	return verdict.Simple
 }
 
-// cachedQuery returns the extended-protocol messages that run a Query of one SELECT by a cached statement, or by one
-// that is prepared for this Query alone. It returns nil if the Query must be sent as it is.
+// cachedQuery returns the extended-protocol messages that run a Query of one SELECT by a cached statement. It returns
+// nil if the Query must be sent as it is.
 func (r *requests) cachedQuery(e *queryEntry) []byte {
 	v := e.verdict
 	if !r.group.isSingleQuery || !r.mayCache(v) || !v.IsRunnable() || v.Effects[0].WritesRows || v.Values == nil &&
 		hasParameters(v.Text) {
 		return nil
-	}
-	if v.NeedsPlan {
-		// A Query removes the client's unnamed statement, so the proxy may use that name.
-		e.cached = unkeptStatement
-		return appendCachedRun(appendParse(nil, "", v.Text, noParameterTypes), e.cached, v)
 	}
 	s, isNew, leftovers := r.ledger.findCached(v, noParameterTypes, noGroup, v.Values != nil)
 	if s == nil {
@@ -175,16 +170,15 @@ func (r *requests) cachedQuery(e *queryEntry) []byte {
 	}
 	r.closeCached(leftovers)
 	e.cached = s
-	r.seal.preparedRuns++
+	text := v.Text
+	if !v.NeedsPlan { // a plan is kept, and with it the seal
+		r.seal.preparedRuns++
+		text = v.PreparedText()
+	}
 	var b []byte
 	if isNew {
-		b = appendParse(b, s.name, v.PreparedText(), noParameterTypes)
+		b = appendParse(b, s.name, text, noParameterTypes)
 	}
-	return appendCachedRun(b, s, v)
-}
-
-// appendCachedRun appends the messages that run a statement in place of a Query.
-func appendCachedRun(b []byte, s *cachedStatement, v *verdict.Verdict) []byte {
 	b = appendBind(b, "", s.name, textParameters(v.Values))
 	b = appendDescribe(b, 'P', "")
 	b = appendExecute(b, "", 0)

@@ -20,6 +20,9 @@ func (d *commentDecider) Decide(ctx context.Context, text string, protocol verdi
 	if strings.Contains(text, "/*whole*/") {
 		v.Parts = nil
 	}
+	if before, literal, ok := strings.Cut(text, "/*bound*/"); ok {
+		v.Text, v.Values, v.NeedsPlan = before+"$1", [][]byte{[]byte(literal)}, true
+	}
 	return v
 }
 

@@ -57,10 +57,8 @@ type cachedStatement struct {
 	group    uint64 // the group of messages that prepares it
 	state    cachedState
 	element  *list.Element
+	uses     int // how many times [statementCache.findOrAdd] has returned it
 }
-
-// unkeptStatement stands for a statement that is prepared without a name for one Query. It is in no cache.
-var unkeptStatement = &cachedStatement{state: dropped}
 
 // isPrepared reports whether a message of this group (messages up to a Sync) can rely on the server having the
 // statement. Messages of the group that prepares it can: if that Parse fails, the server skips them.
@@ -68,7 +66,17 @@ func (s *cachedStatement) isPrepared(group uint64) bool {
 	return s.state == prepared || s.state == beingPrepared && s.group == group && group != noGroup
 }
 
-type cacheKey struct{ text, types string }
+// cacheKey identifies a statement of the cache.
+type cacheKey struct {
+	text, types string
+
+	// neverGeneric says that the server plans each run of the statement with the run's parameters.
+	neverGeneric bool
+}
+
+// maxCustomPlans is how many runs of a prepared statement PostgreSQL plans with their parameters before it considers
+// one generic plan for all (choose_custom_plan in plancache.c; PREPARE in the SQL reference).
+const maxCustomPlans = 5
 
 // statementCache has the statements that the proxy keeps prepared on one connection to the server. The lock of the
 // session's ledger guards it.
@@ -92,16 +100,17 @@ func (c *statementCache) findOrAdd(v *verdict.Verdict, types []byte, group uint6
 	if c.maxStatements == 0 || len(v.Text) > maxCachedText {
 		return nil, false
 	}
-	key := cacheKey{text: v.Text}
+	key := cacheKey{text: v.Text, neverGeneric: v.NeedsPlan}
 	if len(types) > len(noParameterTypes) {
 		key.types = string(types)
 	}
 	if s = c.statements[key]; s != nil {
 		switch {
-		case s.versions != v.Versions:
+		case s.versions != v.Versions || key.neverGeneric && s.uses >= maxCustomPlans:
 			c.drop(s)
 		case s.isPrepared(group):
 			c.recent.MoveToFront(s.element)
+			s.uses++
 			return s, false
 		default:
 			return nil, false
@@ -148,7 +157,8 @@ func (c *statementCache) add(key cacheKey, versions verdict.Versions, group uint
 	}
 	c.lastNumber++
 	c.pending++
-	s := &cachedStatement{cache: c, key: key, name: cachedPrefix + strconv.FormatUint(c.lastNumber, 10), versions: versions, group: group}
+	s := &cachedStatement{cache: c, key: key, name: cachedPrefix + strconv.FormatUint(c.lastNumber, 10), versions: versions,
+		group: group, uses: 1}
 	s.element = c.recent.PushFront(s)
 	c.statements[key] = s
 	c.textBytes += len(key.text)

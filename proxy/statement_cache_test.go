@@ -103,6 +103,23 @@ func TestTextsThatComeAgainArePlannedOnce(t *testing.T) {
 	}
 }
 
+// A Query that must be planned with its literals is parsed once for every five literals, and PostgreSQL has a generic
+// plan for none.
+func TestTextsWithOtherLiteralsArePlannedEachTime(t *testing.T) {
+	conn := startCommentProxy(t).connectRaw(t)
+	for i := range 12 {
+		got := strings.Join(conn.play(t, []round{upToReady(1, q(fmt.Sprintf("SELECT 1 + /*bound*/%d", i)))}), "\n")
+		if !strings.Contains(got, fmt.Sprintf(`D ["%d"]`, 1+i)) || strings.Count(got, "\n") != 3 {
+			t.Fatalf("SELECT 1 + %d:\n%s", i, got)
+		}
+	}
+	got := strings.Join(conn.play(t, []round{upToReady(1, q("SELECT statement, generic_plans, custom_plans FROM "+
+		"pg_prepared_statements WHERE name ~ '^pgconsent_q' AND statement !~ 'pg_prepared'"))}), "\n")
+	if !strings.Contains(got, `D ["SELECT 1 + $1" "0" "2"]`) || strings.Count(got, "D [") != 1 {
+		t.Errorf("after twelve runs, five each of two statements that were closed:\n%s", got)
+	}
+}
+
 // The number of statements that the proxy keeps prepared in a session is limited.
 func TestCachedStatementsAreClosed(t *testing.T) {
 	conn := startProxy(t).connectRaw(t)

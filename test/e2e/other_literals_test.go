@@ -29,7 +29,7 @@ func TestQueriesWithOtherLiterals(t *testing.T) {
 			c := proxy.Agent(t, "agent", "literals")
 			random := rand.New(rand.NewPCG(tier.Seed(), 1))
 			boundQueries, shownRows := 0, 0
-			for range tier.Count(300, 1000, 30_000) {
+			for range tier.Count(200, 500, 30_000) {
 				text := textWithLiterals(random)
 				got := harness.Ask(c, text)
 				if strings.Contains(lastQueryOfAgents(t, super), "$1") {
@@ -131,7 +131,7 @@ var otherConditions = []func(n func() int) string{
 }
 
 // Texts that come again and again with other literals, none of which identifies a row, are sent with parameters too.
-// PostgreSQL plans each of them: none is kept prepared.
+// PostgreSQL plans each of them with its literals: no plan is kept.
 func TestQueriesWithLiteralsThatNeedAPlan(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.RLS) {
 		t.Run(mode.Name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestQueriesWithLiteralsThatNeedAPlan(t *testing.T) {
 					if last := lastQueryOfAgents(t, super); strings.Contains(last, "$1") {
 						boundQueries++
 						if strings.Contains(last, verdict.PreparedMark) && boundQueries > 40 {
-							t.Errorf("kept prepared: %s", last)
+							t.Errorf("its plan is kept: %s", last)
 						}
 					}
 					if want := harness.Ask(c, text+withoutShape); got.SortedString() != want.SortedString() {
