@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 	"github.com/pgconsent/pgconsent/rewrite"
@@ -52,29 +50,14 @@ func (k *textShape) replacesAll() bool {
 	return len(k.all) > len(k.identifying) && !k.keepsAll.Load() && decisions >= minDecisions && 2*decisions > k.texts.Load()
 }
 
-// shapeCache remembers the shapes of texts, up to a number of bytes.
-type shapeCache struct {
-	knownShapes *otter.Cache[shapeKey, *textShape]
-}
-
 // maxBoundText is how many bytes a text with parameters may have: the proxy does not keep longer texts prepared.
 const maxBoundText = 32 << 10
 
 // shapeOverhead is how many bytes a shape takes besides its text.
 const shapeOverhead = 256
 
-func newShapeCache(bytes uint64) (*shapeCache, error) {
-	cached, err := otter.New(&otter.Options[shapeKey, *textShape]{
-		MaximumWeight: bytes,
-		Weigher:       func(k shapeKey, _ *textShape) uint32 { return uint32(shapeOverhead + len(k.shape)) },
-	})
-	return &shapeCache{knownShapes: cached}, err
-}
-
-func (c *shapeCache) close() {
-	c.knownShapes.InvalidateAll()
-	c.knownShapes.StopAllGoroutines()
-}
+// shapeBytes returns how many bytes a shape takes in the cache.
+func shapeBytes(k shapeKey, _ *textShape) uint32 { return uint32(shapeOverhead + len(k.shape)) }
 
 var textHashSeed = maphash.MakeSeed()
 
@@ -87,10 +70,10 @@ func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 		return s.sharedVerdict(st, text, verdict.Simple)
 	}
 	key := shapeKey{shape: shape, epoch: st.epoch, canSign: s.canSign(st), hidesKeyOnlyColumns: s.info.HidesKeyOnlyColumns}
-	known, ok := s.enforcer.shapeCache.knownShapes.GetIfPresent(key)
+	known, ok := s.enforcer.shapes.GetIfPresent(key)
 	if !ok {
 		v := s.sharedVerdict(st, text, verdict.Simple)
-		s.enforcer.shapeCache.knownShapes.Set(key, newTextShape(v, text))
+		s.enforcer.shapes.Set(key, newTextShape(v, text))
 		return v
 	}
 	if !known.hasSecondText(text) {

@@ -3,8 +3,6 @@ package enforce
 import (
 	"math"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
@@ -19,10 +17,9 @@ type cacheKey struct {
 	userSetting         string // the setting that names the session's user, if the text may name it; else ""
 }
 
-// verdictCache holds verdicts, also refusals, up to a number of bytes. It prefers texts that are sent often: an agent
-// whose texts are always new does not evict the texts of others.
+// verdictCache holds verdicts, also refusals, up to a number of bytes.
 type verdictCache struct {
-	verdicts   *otter.Cache[cacheKey, *verdict.Verdict]
+	verdicts   boundedCache[cacheKey, *verdict.Verdict]
 	maxEntries int
 }
 
@@ -30,10 +27,7 @@ type verdictCache struct {
 const verdictOverhead = 1024
 
 func newVerdictCache(bytes uint64) (*verdictCache, error) {
-	verdicts, err := otter.New(&otter.Options[cacheKey, *verdict.Verdict]{
-		MaximumWeight: bytes,
-		Weigher:       entryBytes,
-	})
+	verdicts, err := newBoundedCache(bytes, entryBytes)
 	return &verdictCache{verdicts: verdicts, maxEntries: int(min(bytes/64, math.MaxInt32))}, err
 }
 
@@ -64,9 +58,4 @@ func (c *verdictCache) put(k cacheKey, v *verdict.Verdict) {
 
 func (c *verdictCache) size() (entries int, bytes uint64) {
 	return c.verdicts.EstimatedSize(), c.verdicts.WeightedSize()
-}
-
-func (c *verdictCache) close() {
-	c.verdicts.InvalidateAll()
-	c.verdicts.StopAllGoroutines()
 }

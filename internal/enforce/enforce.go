@@ -125,7 +125,7 @@ type Enforcer struct {
 	cfg          Config
 	databases    map[string]*database
 	verdictCache *verdictCache
-	shapeCache   *shapeCache
+	shapes       boundedCache[shapeKey, *textShape]
 	limiters     *rateLimiters
 	quotas       *quotas
 	epochCounter atomic.Uint64 // numbers the states of all databases
@@ -171,7 +171,7 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	if e.verdictCache, err = newVerdictCache(cfg.CacheBytes); err != nil {
 		return nil, err
 	}
-	if e.shapeCache, err = newShapeCache(cfg.CacheBytes / 8); err != nil {
+	if e.shapes, err = newBoundedCache(cfg.CacheBytes/8, shapeBytes); err != nil {
 		return nil, err
 	}
 	var failed []error
@@ -212,8 +212,8 @@ func (e *Enforcer) Close() {
 	e.stop()
 	e.goroutines.Wait()
 	e.closeConnections()
-	e.verdictCache.close()
-	e.shapeCache.close()
+	closeCache(e.verdictCache.verdicts)
+	closeCache(e.shapes)
 }
 
 func (e *Enforcer) closeConnections() {
