@@ -79,13 +79,16 @@ func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 		s, err := pgtest.StartShared(ctx, dir)
 		server <- started{s, err}
 	}()
+	ok = true
+	checkCtx, stopCheck := context.WithCancel(ctx)
+	waitForCheck := func() bool { return true }
+	defer func() { stopCheck(); waitForCheck() }() // if the tests cannot run
 	if o.check {
 		// vet runs first and alone, since the tests need the packages that it compiles.
-		if ok, err = checkCode(ctx, o.packages); err != nil {
+		if ok, err = checkFormat(ctx, o.packages); err != nil {
 			return false, err
 		}
-	} else {
-		ok = true
+		waitForCheck = startStaticcheck(checkCtx, o.packages)
 	}
 	s := <-server
 	if s.err != nil {
@@ -100,6 +103,7 @@ func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 		sum.print(o.times) // print what has run so far
 		return false, err
 	}
+	ok = waitForCheck() && ok
 	sum.print(o.times)
 	fmt.Printf("test: %s after %s\n", map[bool]string{true: "passed", false: "FAILED"}[ok && sum.passed()], time.Since(began).Round(time.Second))
 	return ok && sum.passed(), nil
