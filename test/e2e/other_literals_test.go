@@ -140,15 +140,14 @@ func TestQueriesWithLiteralsThatNeedAPlan(t *testing.T) {
 			proxy := harness.Start(t, mode, harness.Database{Name: "literals", DB: db, SearchPath: []string{"public"}, Policy: literalsPolicy}, nil)
 			c := proxy.Agent(t, "agent", "literals")
 			random := rand.New(rand.NewPCG(tier.Seed(), 2))
-			textsOfShape := tier.Count(45, 60, 600)
 			for _, condition := range otherConditions {
 				boundQueries, text := 0, ""
-				for range textsOfShape {
+				for range 60 {
 					text = "SELECT id, mood FROM notes n WHERE " + condition(func() int { return random.IntN(700) })
 					got := harness.Ask(c, text)
 					if last := lastQueryOfAgents(t, super); strings.Contains(last, "$1") {
 						boundQueries++
-						if strings.Contains(last, verdict.PreparedMark) && boundQueries > 30 {
+						if strings.Contains(last, verdict.PreparedMark) && boundQueries > 40 {
 							t.Errorf("its plan is kept: %s", last)
 						}
 					}
@@ -157,7 +156,7 @@ func TestQueriesWithLiteralsThatNeedAPlan(t *testing.T) {
 					}
 				}
 				if boundQueries < 20 {
-					t.Errorf("%s: %d of %d were sent with parameters", text, boundQueries, textsOfShape)
+					t.Errorf("%s: %d of 60 were sent with parameters", text, boundQueries)
 				}
 			}
 
