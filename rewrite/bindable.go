@@ -17,7 +17,8 @@ import (
 //
 // A value that is in many rows may need another plan than most. Integers and uuids that are compared for equality
 // mostly identify one thing, and so does a string in a column that is unique by itself: PostgreSQL may keep one plan
-// for all of them. For other literals it must plan the statement with its values: see [BindableLiteral.NeedsPlan].
+// for all of them. For other literals it must plan the statement with its values: see [BindableLiteral.NeedsPlan]. It
+// need not if the query finds one row at most, by a unique key of its only table.
 
 // LiteralForm is the form of the literals that a parameter may replace in one place of a text. A literal of another
 // form could make PostgreSQL report an error, with its position in the text, or could have another value.
@@ -71,9 +72,14 @@ func (w *walker) bindableLiterals(tree *sqltext.ParseResult) []BindableLiteral {
 	c := w.newHardenedAnalysis(w.referencesByRangeVar())
 	defer c.pushCTEs(s, nil, func(*sqltext.CommonTableExpr) {})()
 	search := &bindableSearch{hardenedAnalysis: c, level: c.levelOf(s, nil), literals: literals}
-	search.visit(s.WhereClause)
+	search.visit(s.WhereClause, true)
 	for _, item := range s.FromClause {
 		search.visitJoin(item)
+	}
+	if search.findsOneRow() {
+		for i := range search.bindable {
+			search.bindable[i].NeedsPlan = false
+		}
 	}
 	slices.SortFunc(search.bindable, func(a, b BindableLiteral) int { return a.Number - b.Number })
 	return search.bindable
@@ -85,11 +91,26 @@ type bindableSearch struct {
 	level    *queryLevel
 	literals []sqltext.Literal
 	bindable []BindableLiteral
+
+	// the columns that every row of the result has equal to a bindable literal
+	equalColumns []string
+}
+
+// findsOneRow reports whether the query reads one table and finds at most one row of it, by a unique key.
+func (b *bindableSearch) findsOneRow() bool {
+	if len(b.level.items) != 1 || b.level.items[0].table == nil {
+		return false
+	}
+	return slices.ContainsFunc(b.level.items[0].table.BTrees, func(index catalog.BTree) bool {
+		return index.IsUnique && len(index.Columns) > 0 && !slices.ContainsFunc(index.Columns, func(column string) bool {
+			return !slices.Contains(b.equalColumns, column)
+		})
+	})
 }
 
 func (b *bindableSearch) visitJoin(n *sqltext.Node) {
 	if j := n.GetJoinExpr(); j != nil {
-		b.visit(j.Quals)
+		b.visit(j.Quals, false)
 		b.visitJoin(j.Larg)
 		b.visitJoin(j.Rarg)
 	}
@@ -98,10 +119,12 @@ func (b *bindableSearch) visitJoin(n *sqltext.Node) {
 // comparisons are the operators between whose operands a parameter may stand.
 var comparisons = []string{"=", "<>", "<", "<=", ">", ">="}
 
-// visit follows AND, OR and NOT down to comparisons.
-func (b *bindableSearch) visit(n *sqltext.Node) {
+// visit follows AND, OR and NOT down to comparisons. mustHold says that the condition is true for each row of the
+// result.
+func (b *bindableSearch) visit(n *sqltext.Node, mustHold bool) {
+	mustHoldInside := mustHold && n.GetBoolExpr().GetBoolop() == sqltext.AND_EXPR
 	for _, arg := range n.GetBoolExpr().GetArgs() {
-		b.visit(arg)
+		b.visit(arg, mustHoldInside)
 	}
 	x := n.GetAExpr()
 	if x == nil || len(x.Name) != 1 {
@@ -113,10 +136,14 @@ func (b *bindableSearch) visit(n *sqltext.Node) {
 		if !slices.Contains(comparisons, operator) {
 			return
 		}
-		if column := x.Lexpr.GetColumnRef(); column != nil {
-			b.compare(column, operator, x.Rexpr)
-		} else if column := x.Rexpr.GetColumnRef(); column != nil {
-			b.compare(column, operator, x.Lexpr)
+		column, value := x.Lexpr.GetColumnRef(), x.Rexpr
+		if column == nil {
+			column, value = x.Rexpr.GetColumnRef(), x.Lexpr
+		}
+		if column != nil {
+			if b.compare(column, operator, value) && operator == "=" && mustHold {
+				b.equalColumns = append(b.equalColumns, lastNamePart(column.Fields))
+			}
 		} else if x.Rexpr.GetAConst().GetIval() != nil {
 			b.compareNumbers(x.Lexpr.GetAConst())
 		}
@@ -127,11 +154,12 @@ func (b *bindableSearch) visit(n *sqltext.Node) {
 	}
 }
 
-// compare notes the literals with which a condition compares a column: either all of them are bindable, or none.
-func (b *bindableSearch) compare(column *sqltext.ColumnRef, operator string, values ...*sqltext.Node) {
+// compare notes the literals with which a condition compares a column: either all of them are bindable, or none. It
+// reports whether they are.
+func (b *bindableSearch) compare(column *sqltext.ColumnRef, operator string, values ...*sqltext.Node) bool {
 	kind, ok := b.kindOf(column)
 	if !ok {
-		return
+		return false
 	}
 	countBefore := len(b.bindable)
 	for _, value := range values {
@@ -139,11 +167,12 @@ func (b *bindableSearch) compare(column *sqltext.ColumnRef, operator string, val
 		if number < 0 || b.literals[number].IsString(b.source.Text) == kind.isNumber ||
 			!kind.form.Fits(b.literals[number].Value(b.source.Text)) {
 			b.bindable = b.bindable[:countBefore]
-			return
+			return false
 		}
 		b.bindable = append(b.bindable, BindableLiteral{Number: number, Form: kind.form,
 			NeedsPlan: operator != "=" || !kind.identifies})
 	}
+	return true
 }
 
 // compareNumbers notes the first of two numbers that a condition compares. The second stays: between two parameters

@@ -9,20 +9,32 @@ import (
 )
 
 // A parameter may replace a literal that a condition of the outermost query compares with a column of the same type. A
-// "!" says that the statement is planned for the value: all but numbers, uuids and unique strings compared by "=".
+// "!" says that the statement is planned for the value: all but numbers, uuids and unique strings compared by "=", if the
+// statement may find several rows.
 func TestBindableLiterals(t *testing.T) {
 	const uuid, upperCaseUUID = "'00000000-0000-4000-8000-000000000001'", "'00000000-0000-4000-8000-00000000000A'"
 	r, _ := altered(t, InjectedMode, `ALTER TABLE memories ADD product int, ADD big bigint, ADD small smallint, ADD price numeric,
-		ADD slug varchar(20) UNIQUE, ADD kind text, ADD day date, ADD rate real, ADD at timestamptz`)
+		ADD slug varchar(20) UNIQUE, ADD kind text, ADD day date, ADD rate real, ADD at timestamptz, ADD UNIQUE (product, big)`)
 	for sql, want := range map[string]string{
 		"SELECT title FROM memories WHERE id = " + uuid:                                                    uuid,
 		"SELECT title FROM memories WHERE " + uuid + " = id":                                               uuid,
 		"SELECT title FROM memories m WHERE m.product = 5 AND big IN (6, 7)":                               "5 6 7",
 		"SELECT title FROM memories WHERE NOT (product = 5 OR id IN (" + uuid + "," + upperCaseUUID + "))": "5 " + uuid + " " + upperCaseUUID,
-		"SELECT title FROM memories WHERE slug = 'a' AND kind = 'b' AND product = 5":                       "'a' 'b'! 5",
+		"SELECT title FROM memories WHERE slug = 'a' OR kind = 'b' AND product = 5":                        "'a' 'b'! 5",
 		"SELECT 7, title FROM memories WHERE product = 5 ORDER BY 1 LIMIT 20 OFFSET 3":                     "5",
 		"SELECT 1 FROM memories m JOIN memories n ON m.id = n.id AND n.product = 5":                        "5",
 		"WITH m AS (SELECT product FROM memories) SELECT 1 FROM memories WHERE product = 5":                "5",
+
+		// at most one row is found, by a unique key
+		"SELECT title FROM memories WHERE slug = 'a' AND kind = 'b' AND product > 5":     "'a' 'b' 5",
+		"SELECT title FROM memories WHERE 5 > 6 AND (kind > 'b' AND slug = 'a')":         "5 'b' 'a'",
+		"SELECT title FROM memories WHERE product = 5 AND big = 6 AND kind = 'b'":        "5 6 'b'",
+		"SELECT title FROM memories WHERE product = 5 AND big > 6 AND kind = 'b'":        "5 6! 'b'!",
+		"SELECT title FROM memories WHERE NOT (slug = 'a' AND kind = 'b')":               "'a' 'b'!",
+		"SELECT title FROM memories WHERE slug IN ('a', 'c') AND kind = 'b'":             "'a' 'c' 'b'!",
+		"SELECT title FROM memories WHERE slug <> 'a' AND kind = 'b'":                    "'a'! 'b'!",
+		"SELECT m.title FROM memories m, people p WHERE m.slug = 'a' AND m.kind = 'b'":   "'a' 'b'!",
+		"SELECT n.title FROM memories m JOIN memories n ON m.slug = 'a' AND n.price > 5": "'a' 5!",
 
 		"SELECT title FROM memories WHERE id = 'x'":                                                      "", // the literal fails at Parse
 		"SELECT title FROM memories WHERE small = 5 AND rate = 6":                                        "",

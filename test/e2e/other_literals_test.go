@@ -123,7 +123,7 @@ var otherConditions = []func(n func() int) string{
 	func(n func() int) string {
 		return fmt.Sprintf("day NOT BETWEEN '2024-%02d-%02d' AND '2025-02-20'", 1+n()%12, 1+n()%28)
 	},
-	func(n func() int) string { return fmt.Sprintf("id = %d AND %d > 300", n(), n()) },
+	func(n func() int) string { return fmt.Sprintf("person = %d AND %d > 300", n()%40, n()) },
 	func(n func() int) string {
 		return fmt.Sprintf("id < %d AND 1500000000 <= %d", n(), 1_400_000_000+n()*1_000_000)
 	},
@@ -168,6 +168,25 @@ func TestQueriesWithLiteralsThatNeedAPlan(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A Query that finds a row by a unique key is kept prepared, whatever other literals it has: one plan serves for all.
+func TestQueriesByAUniqueKeyAreKeptPrepared(t *testing.T) {
+	db := literalsDatabase(t)
+	super := db.Connect(t, "postgres")
+	c := harness.Start(t, harness.Auto, harness.Database{Name: "literals", DB: db, SearchPath: []string{"public"}, Policy: literalsPolicy},
+		nil).Agent(t, "agent", "literals")
+	for i := range 12 {
+		text := fmt.Sprintf("SELECT id, mood FROM notes WHERE id = %d AND price < %d AND slug <> 'note %d' AND %d > 5", 20+i, 5+i/2, i, i)
+		got := harness.Ask(c, text)
+		if want := harness.Ask(c, text+withoutShape); got.String() != want.String() {
+			t.Fatalf("%s\nwith parameters:\n%s\nas it is:\n%s", text, got, want)
+		}
+		harness.Ask(c, text)
+		if last := lastQueryOfAgents(t, super); i > 0 && (!strings.Contains(last, "$4") || !strings.Contains(last, verdict.PreparedMark)) {
+			t.Errorf("not kept prepared: %s", last)
+		}
 	}
 }
 

@@ -74,6 +74,7 @@ const (
 	equalTexts    textVariation = iota
 	otherMemories               // the statements differ in the id in the condition
 	otherNumbers                // the statements differ in a number that is compared with another number
+	otherRanges                 // so they do, and name the memory by a range, for which no plan is kept
 )
 
 // protocol is a form in which pgbench sends a statement.
@@ -87,6 +88,7 @@ var protocols = []protocol{
 	{"simple, equal texts", "simple", equalTexts},
 	{"simple, other memories", "simple", otherMemories},
 	{"simple, other numbers", "simple", otherNumbers},
+	{"simple, other ranges", "simple", otherRanges},
 	{"extended, unnamed", "extended", equalTexts},
 	{"prepared", "prepared", equalTexts},
 }
@@ -111,8 +113,8 @@ func scripts(t *testing.T, all []contender) map[script][]string {
 	}
 	dir := t.TempDir()
 	files := map[script][]string{}
-	for _, s := range []script{{false, equalTexts}, {false, otherMemories}, {false, otherNumbers},
-		{true, equalTexts}, {true, otherMemories}, {true, otherNumbers}} {
+	for _, s := range []script{{false, equalTexts}, {false, otherMemories}, {false, otherNumbers}, {false, otherRanges},
+		{true, equalTexts}, {true, otherMemories}, {true, otherNumbers}, {true, otherRanges}} {
 		for i, row := range res.Rows {
 			if i > 0 && s.variation != otherMemories {
 				break
@@ -121,7 +123,10 @@ func scripts(t *testing.T, all []contender) map[script][]string {
 			if !s.agent {
 				text += fmt.Sprintf(byHand, row[1])
 			}
-			if s.variation == otherNumbers {
+			if s.variation == otherRanges {
+				text = strings.Replace(text, "= '"+string(row[0])+"'", fmt.Sprintf("BETWEEN '%[1]s' AND '%[1]s'", row[0]), 1)
+			}
+			if s.variation == otherNumbers || s.variation == otherRanges {
 				text = "\\set n random(1, 2000000000)\n" + text + " AND :n > 0"
 			}
 			file := filepath.Join(dir, fmt.Sprintf("%t-%d-%d.sql", s.agent, s.variation, i))
