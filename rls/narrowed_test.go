@@ -110,7 +110,7 @@ func TestNothingRunsOnHiddenRowsOfCatalogs(t *testing.T) {
 	agent, checkedColumns := w.agent(user1), 0
 	for _, s := range catalog.Shadows() {
 		source, exists := w.snap.Relation(s.Source)
-		if s.Where == "" || s.Query != "" || !exists {
+		if !s.HidesRows() || s.Query != "" || !exists {
 			continue
 		}
 		for _, c := range source.Columns {

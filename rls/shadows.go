@@ -295,7 +295,7 @@ func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation
 		query = "SELECT u.* FROM (" + query + "\nUNION ALL\n" + readsQuery(s, source) + ") AS u"
 	}
 	barrier := ""
-	if s.Where != "" || s.Query != "" || source.Kind == catalog.View && !s.IsEmpty {
+	if s.HidesRows() || source.Kind == catalog.View && !s.IsEmpty {
 		// So no expression of the agent runs on a row that the view filters out.
 		barrier = " WITH (security_barrier)"
 	}
@@ -329,11 +329,33 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	switch {
 	case s.IsEmpty:
 		return query + "\nWHERE false"
+	case s.Listed != "":
+		return query + "\nFROM (" + listedRowsQuery(s, source) + ") AS t, " + overestimatedRow
 	case s.Where == "":
 		return query + "\nFROM " + s.Source.SQL() + " AS t"
 	default:
 		return query + "\nFROM " + s.Source.SQL() + " AS t, " + overestimatedRow + "\nWHERE " + s.Where
 	}
+}
+
+// listedRowsQuery returns the query of the rows of a shadow that are found in parts. The OIDs of the first part are those
+// of the list, so that a condition on the OID limits the list. OFFSET 0 makes the planner use the catalog's index for
+// each of them.
+func listedRowsQuery(s catalog.Shadow, source *catalog.Relation) string {
+	listedColumns, columns := make([]string, len(source.Columns)), make([]string, len(source.Columns))
+	for i, c := range source.Columns {
+		columns[i] = "t." + catalog.QuoteIdent(c.Name)
+		listedColumns[i] = columns[i]
+		if c.Name == "oid" {
+			listedColumns[i] = "l.oid"
+		}
+	}
+	query := "SELECT " + strings.Join(listedColumns, ", ") + "\nFROM " + s.Listed + "\nCROSS JOIN LATERAL (SELECT t.* FROM " + s.Source.SQL() +
+		" AS t WHERE t.oid OPERATOR(pg_catalog.=) l.oid AND " + s.ListedWhere + " OFFSET 0) AS t"
+	for _, where := range s.OtherWheres {
+		query += "\nUNION ALL\nSELECT " + strings.Join(columns, ", ") + "\nFROM " + s.Source.SQL() + " AS t WHERE " + where
+	}
+	return query
 }
 
 // readsQuery returns the query of catalog rows for relations that agents read through a view of pgconsent. The rows

@@ -135,6 +135,33 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 	}
 }
 
+// The parts of pg_class that its shadow adds up are what shows, each row once: PostgreSQL's own relations, composite
+// types, and what the policy lists. Other shadows agree about which relations show.
+func TestPartsOfPgClassAreWhole(t *testing.T) {
+	w := newWorld(t, "CREATE SCHEMA other; CREATE TYPE pair AS (a int, b text); CREATE TYPE other.pair AS (a int)",
+		"CREATE TABLE hidden_table (id serial PRIMARY KEY, body text); CREATE VIEW hidden_view AS SELECT 1 AS a",
+		"CREATE VIEW information_schema.made_later AS SELECT 1 AS a").migrate()
+	const shown = `SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE n.nspname IN ('pg_catalog', 'information_schema') OR c.relkind = 'c' AND n.nspname !~ '^pgconsent'
+		OR c.oid IN (SELECT l.oid FROM pgconsent.listed_relations() AS l (oid))`
+	for sql, want := range map[string]string{
+		"SELECT string_agg(oid::text, ' ' ORDER BY oid) FROM pgconsent_catalog.pg_class": "SELECT string_agg(oid::text, ' ' ORDER BY oid) FROM (" + shown + ") AS s",
+		"SELECT string_agg(DISTINCT attrelid::text, ' ') FROM pgconsent_catalog.pg_attribute": "SELECT string_agg(DISTINCT attrelid::text, ' ') FROM pg_attribute " +
+			"WHERE attrelid IN (" + shown + ")",
+		"SELECT string_agg(indexrelid::text, ' ' ORDER BY indexrelid) FROM pgconsent_catalog.pg_index": "SELECT string_agg(indexrelid::text, ' ' " +
+			"ORDER BY indexrelid) FROM pg_index WHERE indexrelid IN (" + shown + ")",
+		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE oid IN ('pair'::regclass, 'other.pair'::regclass, " +
+			"'information_schema.made_later'::regclass, 'memories'::regclass, 'memories_pkey'::regclass, 'pg_class'::regclass)": "SELECT 6",
+		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname IN ('hidden_table', 'hidden_view', 'hidden_table_pkey', 'hidden_table_id_seq')": "SELECT 0",
+	} {
+		expected, err := query(w.super, want)
+		if err != nil {
+			t.Fatalf("%s: %v", want, err)
+		}
+		w.want(w.super, sql, expected)
+	}
+}
+
 // The shadows contain no name of a relation, function or role setting that agents may not see. They contain no free
 // text, and no name of pgconsent's objects.
 func TestShadowsRevealNoHiddenNames(t *testing.T) {

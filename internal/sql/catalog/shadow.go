@@ -23,7 +23,7 @@ func ShadowRelation(n Name) (Name, bool) {
 // ShadowHidesRows tells whether the view that agents read in place of a catalog relation leaves out some of its rows.
 func ShadowHidesRows(n Name) bool {
 	s := shadowIndex[n]
-	return !s.IsEmpty && (s.Where != "" || s.Query != "" || n.Schema == "information_schema")
+	return !s.IsEmpty && (s.HidesRows() || n.Schema == "information_schema")
 }
 
 // ShadowFunction returns the function that agents' statements call in place of a function of pg_catalog. The second
@@ -49,6 +49,13 @@ type Shadow struct {
 	// Where is a condition on the rows of the catalog, which has the alias t. "": the view shows all rows.
 	Where string
 
+	// Listed is a FROM item l of OIDs. If it is not "", the view shows the rows of the catalog that have these OIDs and
+	// for which ListedWhere holds, and those for which one of OtherWheres holds, of which no two may hold for one row.
+	// PostgreSQL finds the rows of each part by an index, and need not read the whole catalog.
+	Listed      string
+	ListedWhere string
+	OtherWheres []string
+
 	// KeptColumns lists the columns that the view shows; nil: all columns except ReplacedColumns. Columns that are not
 	// listed are NULL, so that a column which a later PostgreSQL adds does not show.
 	KeptColumns []string
@@ -62,6 +69,9 @@ type Shadow struct {
 	// ReplacedColumns has expressions that replace the values of columns.
 	ReplacedColumns map[string]string
 }
+
+// HidesRows tells whether the view's own definition leaves out rows of the catalog.
+func (s Shadow) HidesRows() bool { return s.Where != "" || s.Query != "" || s.Listed != "" }
 
 // View returns the name of the view that agents read.
 func (s Shadow) View() Name {

@@ -23,7 +23,8 @@ import (
 //	                           view, with the view
 //
 // Agents also see the relations of pg_catalog and information_schema, and composite types. PostgreSQL either searches
-// for each of them, or hashes all of them, as the planner estimates.
+// for each of them, or hashes all of them, as the planner estimates. Indexes of pg_class find all of them: initdb makes
+// the relations with OIDs below 16384 (FirstNormalObjectId in transam.h), and no composite type or view has a file.
 //
 // IS TRUE prevents the planner from turning these conditions into joins, whose numbers of rows it estimates badly.
 const (
@@ -50,17 +51,26 @@ func isListedTableSQL(oid string) string {
 	return oid + ` IN (SELECT l.oid FROM pgconsent.listed_tables() AS l)`
 }
 
-// isSystemRelationSQL returns the condition that a row of pg_class is a relation of PostgreSQL's own schemas, or a
-// composite type.
-func isSystemRelationSQL(c string) string {
-	return `(` + c + `.relnamespace` + isSystemSchema + `
-  OR ` + c + `.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char" AND ` + c + `.relnamespace NOT IN ` + ownSchemas + `)`
+// isBuiltInRelationSQL returns the condition that a row of pg_class is a relation of PostgreSQL's own schemas that
+// initdb has made.
+func isBuiltInRelationSQL(c string) string {
+	return c + `.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND ` + c + `.relnamespace` + isSystemSchema
 }
 
-// isSystemRelationOID returns the condition of isSystemRelationSQL for the OID of a relation.
+// isMadeRelationSQL returns the condition that a row of pg_class is a composite type, or a view of PostgreSQL's own
+// schemas that was made after initdb, as those of information_schema are when it is installed anew.
+func isMadeRelationSQL(c string) string {
+	return c + `.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  AND ` + c + `.reltablespace OPERATOR(pg_catalog.=) 0::pg_catalog.oid AND ` + c + `.relfilenode OPERATOR(pg_catalog.=) 0::pg_catalog.oid
+  AND (` + c + `.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char" AND ` + c + `.relnamespace NOT IN ` + ownSchemas + `
+    OR ` + c + `.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char" AND ` + c + `.relnamespace` + isSystemSchema + `)`
+}
+
+// isSystemRelationOID returns the condition that isBuiltInRelationSQL or isMadeRelationSQL is true of the relation with
+// an OID.
 func isSystemRelationOID(oid string) string {
 	return `EXISTS (SELECT 1 FROM pg_catalog.pg_class AS e WHERE e.oid OPERATOR(pg_catalog.=) ` + oid + `
-  AND ` + isSystemRelationSQL("e") + `)`
+  AND (` + isBuiltInRelationSQL("e") + " OR " + isMadeRelationSQL("e") + `))`
 }
 
 // isShownRelationSQL returns the condition that agents see a relation: a table, a sequence or an index.
@@ -146,7 +156,9 @@ var allShadows = slices.Concat(filteredShadows, informationShadows, unfilteredSh
 // filteredShadows are the shadows of catalogs of which agents see a part.
 var filteredShadows = []Shadow{
 	{
-		Source: pgCatalog("pg_class"), Where: "(" + isSystemRelationSQL("t") + " OR " + isListedSQL("t.oid") + ") IS TRUE",
+		Source: pgCatalog("pg_class"), Listed: "pgconsent.listed_relations() AS l (oid)",
+		ListedWhere: "NOT (" + isBuiltInRelationSQL("t") + " OR " + isMadeRelationSQL("t") + ")",
+		OtherWheres: []string{isBuiltInRelationSQL("t"), isMadeRelationSQL("t")},
 		KeptColumns: []string{
 			"oid", "relname", "relnamespace", "reltype", "reloftype", "relowner", "relam", "reltablespace", "relhasindex",
 			"relisshared", "relpersistence", "relkind", "relnatts", "relhassubclass", "relispopulated", "relreplident",
