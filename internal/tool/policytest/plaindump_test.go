@@ -205,7 +205,7 @@ func TestTLSModes(t *testing.T) {
 	tryMode("sslmode=verify-full", "certificate")
 
 	hba := func(command string) {
-		exec("COPY (SELECT) TO PROGRAM 'umask 077; " + command + "'")
+		exec("COPY (SELECT WHERE false) TO PROGRAM 'umask 077; " + command + "'")
 		exec("SELECT pg_reload_conf()")
 	}
 	hba(`cp pg_hba.conf hba.saved; (echo "local all all trust"; echo "host all tls_ci all scram-sha-256"; echo "host all all all reject") > pg_hba.conf`)
