@@ -121,8 +121,7 @@ var racePackages = []string{
 // them running alone.
 var longestPackages = []string{
 	"test/e2e", "test/attacks", "proxy", "rewrite", "rls", "internal/enforce", "internal/tool/doctor", "cmd/pgconsent",
-	"test/oracle", "internal/sql/catalog/pgcatalog", "internal/enforce/predicate", "internal/record/audit", "internal/services/mcp",
-	"internal/tool/policytest", "internal/registry/sweep", "test/mutants/suite", "test/noninterference",
+	"test/noninterference", "test/oracle", "internal/record/audit", "internal/services/mcp", "internal/registry/sweep",
 }
 
 // listPackages returns the import paths of the packages that the patterns match.
