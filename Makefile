@@ -33,7 +33,7 @@ demo: setup build ## start a real PostgreSQL with an example, the proxy before i
 test: setup ## check the code and test it against a real PostgreSQL: some five minutes; before every commit
 	@$(RUN) $(PKG)
 
-test-all: setup ## every test, -race where goroutines meet: some 20 minutes; before a change to what enforces lands
+test-all: setup ## every test, -race where goroutines meet: some 22 minutes; before a change to what enforces lands
 	@$(RUN) -all -race $(PKG)
 
 test-nightly: setup ## what takes hours: every case of every list, random runs, broken variants, kills, fuzzing, PostgreSQL 15 to 18
