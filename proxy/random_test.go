@@ -176,7 +176,7 @@ func randomScripts(t *testing.T, p *testProxy, n int, normalize func([]string) [
 
 // conversationSeeds returns the seeds of conversations: perRun in a quick run, more in longer ones.
 func conversationSeeds(perRun int) iter.Seq[int] {
-	first, n := int(tier.Seed()-1)<<20, tier.Count(perRun, perRun+perRun/2, 20*perRun)
+	first, n := int(tier.Seed()-1)<<20, tier.Count(perRun, 2*perRun, 20*perRun)
 	return func(yield func(int) bool) {
 		for i := range n {
 			if !yield(first + i) {

@@ -299,7 +299,7 @@ func TestComparisonsTellNothing(t *testing.T) {
 	tier.All(t)
 	n, seed := *comparisons, *comparisonSeed
 	if n == 0 {
-		n = tier.Count(100, 200, 20_000)
+		n = tier.Count(100, 300, 20_000)
 	}
 	if seed == 0 {
 		seed = tier.Seed()

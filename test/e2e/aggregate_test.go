@@ -398,7 +398,7 @@ func TestAggregatesAgreeWithTheModel(t *testing.T) {
 			type askedQuestion struct{ sql, answer string }
 			var questions []askedQuestion
 			returnedRows := 0
-			for range tier.Count(50, 100, 1000) {
+			for range tier.Count(50, 150, 1000) {
 				sql, model := randomAggregateQuery(r)
 				got, want := oneText(agent, sql), strings.Join(model(countedEvents), "\n")
 				if sortedLines(got) != want {

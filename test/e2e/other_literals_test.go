@@ -29,7 +29,7 @@ func TestQueriesWithOtherLiterals(t *testing.T) {
 			c := proxy.Agent(t, "agent", "literals")
 			random := rand.New(rand.NewPCG(tier.Seed(), 1))
 			boundQueries, shownRows := 0, 0
-			for range tier.Count(200, 500, 30_000) {
+			for range tier.Count(300, 1000, 30_000) {
 				text := textWithLiterals(random)
 				got := harness.Ask(c, text)
 				if strings.Contains(lastQueryOfAgents(t, super), "$1") {

@@ -23,7 +23,7 @@ var bothModes = []string{"session", "transaction"}
 // acknowledged commit may be lost. Nothing of a session may be left after its end.
 func TestFaults(t *testing.T) {
 	st := newStage(t, bothModes...)
-	sessions := tier.Count(15, 30, 1000)
+	sessions := tier.Count(15, 50, 1000)
 	for i, k := range faultKinds {
 		if tier.Quick() && !k.quick {
 			continue // The last kind includes all faults.

@@ -28,7 +28,7 @@ func TestNoninterference(t *testing.T) {
 		t.Log(Run(t, Config{Cases: *caseCount, Seed: firstSeed(t), Modes: modes, Save: *save, Progress: os.Stderr}))
 		return
 	}
-	cfg := Config{Cases: tier.Count(40, 160, 10_000), Seed: firstSeed(t), Modes: modes}
+	cfg := Config{Cases: tier.Count(40, 240, 10_000), Seed: firstSeed(t), Modes: modes}
 	if tier.Quick() {
 		cfg.PerTable = 1 // so that each mode has its turn
 	}

@@ -19,7 +19,7 @@ import (
 func TestInsertsThatHideRows(t *testing.T) {
 	r := newTriples(t)
 	var schemas []*schema
-	for number := range tier.Count(6, 12, 64) {
+	for number := range tier.Count(6, 16, 64) {
 		s := newSchema(11, number, 24)
 		savedRows := make([][]predicate.Row, len(s.tables))
 		for i, table := range s.tables { // the database gets the tables without rows

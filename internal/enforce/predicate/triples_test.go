@@ -35,7 +35,7 @@ var schemaCallers = 8
 // must show the row exactly if predicate.Eval does. The forms are row security as the agent's role (with both forms of
 // sub-selects), the injected condition, and that of signed views. "make triples N=1000000" runs more.
 func TestTriples(t *testing.T) {
-	wantedCount, seed := tier.Count(2_000, 6_000, 1_000_000), tier.Seed()
+	wantedCount, seed := tier.Count(2_000, 10_000, 1_000_000), tier.Seed()
 	if tier.IsNightly() {
 		schemaCallers = 30
 	}

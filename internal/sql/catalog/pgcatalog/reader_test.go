@@ -204,7 +204,7 @@ BEGIN; DROP TABLE %[1]s CASCADE; CREATE TABLE %[1]s (id int PRIMARY KEY, a text,
 func TestRandomIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	t.Parallel()
 	names := []string{"one", "two", "three", "four", "five"}
-	for history := range tier.Count(1, 3, 200) {
+	for history := range tier.Count(1, 5, 200) {
 		t.Run(fmt.Sprint(history), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(tier.Seed(), uint64(history)))
