@@ -145,14 +145,16 @@ func TestPartsOfPgClassAreWhole(t *testing.T) {
 		WHERE n.nspname IN ('pg_catalog', 'information_schema') OR c.relkind = 'c' AND n.nspname !~ '^pgconsent'
 		OR c.oid IN (SELECT l.oid FROM pgconsent.listed_relations() AS l (oid))`
 	for sql, want := range map[string]string{
-		"SELECT string_agg(oid::text, ' ' ORDER BY oid) FROM pgconsent_catalog.pg_class": "SELECT string_agg(oid::text, ' ' ORDER BY oid) FROM (" + shown + ") AS s",
-		"SELECT string_agg(DISTINCT attrelid::text, ' ') FROM pgconsent_catalog.pg_attribute": "SELECT string_agg(DISTINCT attrelid::text, ' ') FROM pg_attribute " +
-			"WHERE attrelid IN (" + shown + ")",
-		"SELECT string_agg(indexrelid::text, ' ' ORDER BY indexrelid) FROM pgconsent_catalog.pg_index": "SELECT string_agg(indexrelid::text, ' ' " +
-			"ORDER BY indexrelid) FROM pg_index WHERE indexrelid IN (" + shown + ")",
+		"SELECT string_agg(oid::text, ' ' ORDER BY oid) FROM pgconsent_catalog.pg_class": "SELECT string_agg(oid::text, ' ' " +
+			"ORDER BY oid) FROM (" + shown + ") AS s",
+		"SELECT string_agg(DISTINCT attrelid::text, ' ') FROM pgconsent_catalog.pg_attribute": "SELECT string_agg(DISTINCT " +
+			"attrelid::text, ' ') FROM pg_attribute WHERE attrelid IN (" + shown + ")",
+		"SELECT string_agg(indexrelid::text, ' ' ORDER BY indexrelid) FROM pgconsent_catalog.pg_index": "SELECT " +
+			"string_agg(indexrelid::text, ' ' ORDER BY indexrelid) FROM pg_index WHERE indexrelid IN (" + shown + ")",
 		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE oid IN ('pair'::regclass, 'other.pair'::regclass, " +
 			"'information_schema.made_later'::regclass, 'memories'::regclass, 'memories_pkey'::regclass, 'pg_class'::regclass)": "SELECT 6",
-		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname IN ('hidden_table', 'hidden_view', 'hidden_table_pkey', 'hidden_table_id_seq')": "SELECT 0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname IN ('hidden_table', 'hidden_view', 'hidden_table_pkey', " +
+			"'hidden_table_id_seq')": "SELECT 0",
 	} {
 		expected, err := query(w.super, want)
 		if err != nil {

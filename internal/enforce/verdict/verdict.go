@@ -233,7 +233,7 @@ type Verdict struct {
 	Values [][]byte
 
 	// NeedsPlan says that the server must plan a Query with Values for these values, as it would plan the text with the
-	// literals. So the proxy has no plan kept for it.
+	// literals. So no plan of the statement is kept.
 	NeedsPlan bool
 
 	// EnforcerDetail is what package enforce itself stores about the text. The proxy does not use it.
