@@ -351,7 +351,8 @@ func listedRowsQuery(s catalog.Shadow, source *catalog.Relation) string {
 		}
 	}
 	query := "SELECT " + strings.Join(listedColumns, ", ") + "\nFROM " + s.Listed +
-		"\nCROSS JOIN LATERAL (SELECT t.* FROM " + s.Source.SQL() + " AS t WHERE t.oid OPERATOR(pg_catalog.=) l.oid AND " + s.ListedWhere + " OFFSET 0) AS t"
+		"\nCROSS JOIN LATERAL (SELECT t.* FROM " + s.Source.SQL() + " AS t WHERE t.oid OPERATOR(pg_catalog.=) l.oid AND " +
+		s.ListedWhere + " OFFSET 0) AS t"
 	for _, where := range s.OtherWheres {
 		query += "\nUNION ALL\nSELECT " + strings.Join(columns, ", ") + "\nFROM " + s.Source.SQL() + " AS t WHERE " + where
 	}

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// checkFormatAndVet runs gofmt and vet, and prints what they find. It returns true if they find nothing.
-func checkFormatAndVet(ctx context.Context, packages []string) (bool, error) {
+// checkSource runs gofmt and vet, and prints what they find. It returns true if they find nothing.
+func checkSource(ctx context.Context, packages []string) (bool, error) {
 	fmt.Println("check: gofmt")
 	out, err := exec.CommandContext(ctx, "gofmt", "-l", ".").Output()
 	if err != nil {

@@ -85,7 +85,7 @@ func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 	defer func() { stopCheck(); waitForCheck() }() // if the tests cannot run
 	if o.check {
 		// vet runs first and alone, since the tests need the packages that it compiles.
-		if ok, err = checkFormatAndVet(ctx, o.packages); err != nil {
+		if ok, err = checkSource(ctx, o.packages); err != nil {
 			return false, err
 		}
 		waitForCheck = startStaticcheck(checkCtx, o.packages)
