@@ -76,7 +76,9 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 				if plan == "auto" && !tier.IsNightly() {
 					continue
 				}
-				instance.Ask(c, "SET plan_cache_mode = "+plan)
+				if a := instance.Ask(c, "SET plan_cache_mode = "+plan); a.Code != "" {
+					t.Fatal(a)
+				}
 				for n, sql := range parameterStatements {
 					name := fmt.Sprint("s", n, plan)
 					if _, err := c.Prepare(t.Context(), name, sql, nil); err != nil {
@@ -202,7 +204,9 @@ func TestDeepTextSearchesOnTheSignedPath(t *testing.T) {
 			instance.Exec(t, db, "ALTER DATABASE "+db.Name+" SET max_stack_depth = '"+stack+"'")
 			d := instance.Database{Name: "pair", DB: db, Policy: memoPolicy, SearchPath: []string{"public"}}
 			c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
-			instance.Ask(c, "SET plan_cache_mode = force_generic_plan")
+			if a := instance.Ask(c, "SET plan_cache_mode = force_generic_plan"); a.Code != "" {
+				t.Fatal(a)
+			}
 			for n, sql := range statements {
 				name := fmt.Sprint("s", n)
 				if _, err := c.Prepare(t.Context(), name, sql, nil); err != nil {

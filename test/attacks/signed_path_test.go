@@ -140,7 +140,9 @@ func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.
 				batch = append(slices.Clone(cases), firstPlanCases...)
 			}
 			c := proxy.Agent(t, "agent", "pair")
-			instance.Ask(c, "SET plan_cache_mode = force_generic_plan")
+			if a := instance.Ask(c, "SET plan_cache_mode = force_generic_plan"); a.Code != "" {
+				t.Fatal(a)
+			}
 			for n, k := range batch {
 				got[i] = append(got[i], askCase(t, c, fmt.Sprint("s", n), k))
 			}
