@@ -37,6 +37,7 @@ type Config struct {
 	InitialData     string
 	DeletesExisting bool              // Start deletes an existing cluster and initialises a new one
 	Settings        map[string]string // settings of postgresql.conf that replace the defaults
+	Environment     []string          // further variables of the server's environment, as "NAME=value"
 	Binaries        *Binaries         // the server's programs; nil: those that FindBinaries finds
 	StopTimeout     time.Duration     // how long a fast shutdown may take before an immediate one; 0: 10 s
 }
@@ -283,7 +284,7 @@ func launchServer(ctx context.Context, cl *Cluster, c Config, a osAccount, port 
 	}
 	cmd := exec.Command(filepath.Join(cl.Binaries.Dir, "postgres"),
 		append([]string{"-D", cl.DataDir}, serverSettings(cl, c, port)...)...)
-	cmd.Dir, cmd.Env = cl.DataDir, serverEnvironment(cl.DataDir)
+	cmd.Dir, cmd.Env = cl.DataDir, slices.Concat(serverEnvironment(cl.DataDir), c.Environment)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	// The server gets a process group of its own, so that Ctrl-C in a terminal does not end it before its clients.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential, Setpgid: true}
