@@ -123,6 +123,9 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 	s = newSession(c, decider, connector, majorVersion(server.parameters["server_version"]))
 	s.cancelTarget, s.whilePaused = route.Upstream, route.Paused
 	s.requests.pooling.server = server.serverStarted
+	if s.pooled() {
+		s.requests.pooling.returned = make(chan struct{}, 1)
+	}
 	s.ledger.claims.begin(settings)
 	return s, nil
 }

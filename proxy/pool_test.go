@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/pgconsent/pgconsent/test/network"
 	"github.com/pgconsent/pgconsent/test/tier"
@@ -180,6 +181,29 @@ func TestPoolIsShared(t *testing.T) {
 	}
 	if s := p.server.Pools(); len(s) != 1 || s[0].Size != 2 || s[0].Taken < 40 || s[0].Used+s[0].Idle > 2 {
 		t.Errorf("pools: %+v", s)
+	}
+}
+
+// TestPoolKeepsConnectionOfSessionThatLeaves: a session that has changed a setting and leaves at once leaves its
+// connection to the next session, without the setting. It may say that it leaves, or only close its socket.
+func TestPoolKeepsConnectionOfSessionThatLeaves(t *testing.T) {
+	p := startProxy(t, withPool(2))
+	var first, last string
+	for i := range 6 {
+		c := p.connectRaw(t)
+		last = fmt.Sprint(c.play(t, []round{upToReady(1, q("SELECT pg_backend_pid(), current_setting('TimeZone')"))}))
+		if i == 0 {
+			first = last
+		}
+		if last != first {
+			t.Errorf("session %d: %s\nthe first: %s", i, last, first)
+		}
+		c.play(t, []round{upToReady(1, q("SET TimeZone = 'Asia/Tokyo'"))})
+		if i%2 == 0 {
+			c.send(t, &pgx3.Terminate{})
+		}
+		c.Close()
+		eventually(t, "no session has the connection", func() bool { s := p.server.Pools()[0]; return s.Used == 0 && s.Idle == 1 })
 	}
 }
 

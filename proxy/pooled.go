@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
@@ -35,6 +36,7 @@ type poolSession struct {
 	settings        map[string]string // settings whose values differ from those at the start
 	settingsTouched bool              // the client may have changed settings since the proxy read them
 	namedSettings   map[string]bool   // names of settings that the client's statements may have changed
+	returned        chan struct{}     // receives a value each time that the session has returned its connection
 }
 
 // pooled reports whether the session shares connections to the server.
@@ -170,6 +172,36 @@ func (a *answers) giveBack(c *serverConn) {
 	}()
 }
 
+// maxReturn is how long a session that ends waits until its connection is back in the pool.
+const maxReturn = time.Second
+
+// unknownSettings are the settings of a connection whose last session may have changed some. They are no session's, so
+// that the next one begins with RESET ALL.
+var unknownSettings = map[string]string{"": ""}
+
+// returnAtEnd returns the connection to the pool as the client leaves, if the session no longer needs it. Otherwise the
+// connection ends with the session. The caller has the turn.
+func (r *requests) returnAtEnd() {
+	if !r.pooled() || !r.hasConnection() || !r.ledger.needsNoConnection() {
+		return
+	}
+	if r.pooling.settingsTouched {
+		r.pooling.settingsTouched, r.pooling.settings = false, unknownSettings
+		r.connection.settings = unknownSettings
+	}
+	select {
+	case <-r.pooling.returned: // The session had returned an earlier connection.
+	default:
+	}
+	r.leaveTurn()
+	select {
+	case <-r.pooling.returned:
+	case <-time.After(maxReturn):
+	case <-r.ctx.Done():
+	}
+	r.retry.takeTurn()
+}
+
 // outlives reports whether the session goes on although its connection has ended: it no longer needed the connection.
 // Only the goroutine that reads the answers calls it.
 func (a *answers) outlives(c *serverConn) bool {
@@ -206,6 +238,10 @@ func (a *answers) detach(c *serverConn) bool {
 	a.connection, a.upstream = nil, nil
 	a.mu.Unlock()
 	c.release()
+	select {
+	case a.requests.pooling.returned <- struct{}{}:
+	default: // Only a session that ends waits for it.
+	}
 	return true
 }
 

@@ -168,6 +168,9 @@ func (r *requests) finishBatch(err error) error {
 	}
 	r.ledger.waitOutsideTx()
 	r.ledger.waitReady()
+	if err == nil {
+		r.returnAtEnd()
+	}
 	return err
 }
 
