@@ -69,7 +69,11 @@ func (c *conn) serve() {
 	defer c.close()
 	defer c.recoverPanic()
 	c.setDeadline(time.Now().Add(c.server.config.LoginTimeout))
-	c.conclude(c.run())
+	serveSession, err := c.run()
+	if serveSession != nil {
+		err = serveSession()
+	}
+	c.conclude(err)
 }
 
 // rejectLogin closes a new connection with the error that too many clients are logging in.
@@ -89,31 +93,33 @@ func (c *conn) recoverPanic() {
 	}
 }
 
-// run reads the startup message and serves the client by its route. The client gets errors of type *sqlstate.Error.
-func (c *conn) run() error {
+// run reads the startup message and serves the client by its route. The client gets errors of type *sqlstate.Error. For
+// an agent that has logged in, it returns the function that serves the session. The caller runs it, so that a session
+// that waits for its client does not keep the large stack frames of the login.
+func (c *conn) run() (serveSession func() error, err error) {
 	st, err := c.admit()
 	if err != nil || st == nil {
-		return err
+		return nil, err
 	}
 	if c.identity != nil {
 		route, err := c.routeIdentity(st)
 		if err != nil {
 			c.server.metrics.SessionOpened(metrics.Refused)
 			c.server.metrics.SessionClosed(metrics.Refused)
-			return err
+			return nil, err
 		}
-		return c.serveAgent(st, route)
+		return c.logInAgent(st, route)
 	}
 	route := c.server.config.Router.Route(st.user, st.database)
 	switch route.Kind {
 	case Owner:
-		return c.serveOwner(st, route.Upstream)
+		return nil, c.serveOwner(st, route.Upstream)
 	case Agent:
-		return c.serveAgent(st, route)
+		return c.logInAgent(st, route)
 	case Operator:
-		return c.serveOperator(st, route)
+		return nil, c.serveOperator(st, route)
 	default:
-		return c.refuse(st, route)
+		return nil, c.refuse(st, route)
 	}
 }
 

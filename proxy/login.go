@@ -58,41 +58,52 @@ func (c *conn) identify(st *startup, route Route) error {
 	return nil
 }
 
-// serveAgent authenticates an agent, opens its session and serves it until the connection ends.
-func (c *conn) serveAgent(st *startup, route Route) error {
+// logInAgent authenticates an agent and opens its session. It returns the function that serves the session until the
+// connection ends.
+func (c *conn) logInAgent(st *startup, route Route) (serveSession func() error, err error) {
 	if err := c.identify(st, route); err != nil {
 		c.server.metrics.SessionOpened(metrics.Refused)
 		c.server.metrics.SessionClosed(metrics.Refused)
-		return err
+		return nil, err
 	}
 	c.server.metrics.SessionOpened(metrics.Agent)
-	defer c.server.metrics.SessionClosed(metrics.Agent)
+	release := func() {}
+	defer func() {
+		if serveSession == nil {
+			release()
+			c.server.metrics.SessionClosed(metrics.Agent)
+		}
+	}()
 	// Settings are checked after the password, so that an error about them does not reveal which agents exist.
 	settings, err := st.checkSettings(route.CheckSetting)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	key := agentKey{st.user, st.database}
-	release, refusal := c.server.slots.takeSession(key, route.Sessions)
+	releaseSession, refusal := c.server.slots.takeSession(key, route.Sessions)
 	if refusal != nil {
-		return refusal
+		return nil, refusal
 	}
-	defer release()
+	release = releaseSession
 	connector := newConnector(c.server, key, route, settings)
 	server, err := connector.take(c.ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s, err := c.openSession(st, route, connector, server, settings)
 	if err != nil {
 		connector.giveUp(server)
-		return err
+		return nil, err
 	}
-	defer s.finish()
-	defer s.recoverPanic()
-	c.conclude(s.converse(server, st)) // conclude runs before finish, which reports the reason for the end of the session
-	return nil
+	return func() error {
+		defer c.server.metrics.SessionClosed(metrics.Agent)
+		defer release()
+		defer s.finish()
+		defer s.recoverPanic()
+		c.conclude(s.converse(server, st)) // conclude runs before finish, which reports the reason for the end of the session
+		return nil
+	}, nil
 }
 
 // openSession opens the session in enforcement and makes the proxy's session, for a connection to the server.
@@ -130,11 +141,19 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 	return s, nil
 }
 
-// converse sets the session's seal (signed identity), tells the client that it is logged in, and serves it to the end.
+// converse tells the client that it is logged in, and serves it to the end.
 func (s *session) converse(server *serverConn, st *startup) error {
 	key := s.server.cancels.add(s, st.cancelSecretBytes())
 	defer s.server.cancels.remove(key)
 	s.clientPID = key.pid
+	if err := s.welcome(server, st, key); err != nil {
+		return err
+	}
+	return s.requests.run()
+}
+
+// welcome sets the session's seal (signed identity) and tells the client that it is logged in.
+func (s *session) welcome(server *serverConn, st *startup, key cancelKey) error {
 	if err := s.start(server); err != nil {
 		return err
 	}
@@ -146,7 +165,7 @@ func (s *session) converse(server *serverConn, st *startup) error {
 	if s.server.isDraining() {
 		s.ledger.drain() // The session ends after its first answer, so that the client's login was not in vain.
 	}
-	return s.requests.run()
+	return nil
 }
 
 // revoke ends the session on behalf of enforcement, and cancels the statement that the server runs for it.

@@ -59,15 +59,23 @@ func keptPort(t testing.TB) int {
 	return 0
 }
 
+// start starts the server. It tries again if that fails, for instance because another program has taken the port.
 func (c *cluster) start() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
-	server, err := pgcluster.Start(ctx, c.config)
-	if err != nil {
-		c.t.Fatal(err)
+	for {
+		server, err := pgcluster.Start(ctx, c.config)
+		if err == nil {
+			c.server = server
+			return
+		}
+		if ctx.Err() != nil {
+			c.t.Fatal(err)
+		}
+		c.t.Logf("the server does not start, and is started once more: %v", err)
+		time.Sleep(200 * time.Millisecond)
 	}
-	c.server = server
 }
 
 func (c *cluster) socket() string {

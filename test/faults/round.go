@@ -63,6 +63,7 @@ type round struct {
 	sessions int // number of sessions in each mode
 
 	doneSessions, steps atomic.Int64
+	hasGivenUp          atomic.Bool // a session was not let in, so that the others do not wait for it
 
 	mu      sync.Mutex
 	written map[string]transaction // transactions by mark and number
@@ -151,7 +152,11 @@ func (r *round) playSession(m *mode, n int) {
 			return
 		}
 		r.countEnd("logins ended with", err)
+		if r.hasGivenUp.Load() {
+			return
+		}
 		if time.Now().After(end) {
+			r.hasGivenUp.Store(true)
 			r.t.Errorf("%s is not let in: %v", mark, err)
 			return
 		}
