@@ -98,7 +98,6 @@ func (c *conn) routeIdentity(st *startup) (Route, error) {
 			"the agent %q cannot log in", st.user).
 			WithHint("It was disabled, or has no login there yet: pgconsent agent list, pgconsent agent add.")
 	}
-	route.Pool = route.DialPool
 	return route, nil
 }
 

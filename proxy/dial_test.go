@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,46 +58,6 @@ func TestDial(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, "the session is closed", func() bool { j := p.lastDecider(); j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
-}
-
-// Connections within the process share connections to the server, in which settings of the former session are gone. A
-// session that comes through a socket has its own connection, as its route says.
-func TestDialSharesConnections(t *testing.T) {
-	p := startProxy(t, func(p *testProxy, _ *Config) {
-		p.editRoute = func(r *Route) { r.DialPool = &PoolSettings{Size: 2, Wait: tier.Patience} }
-	})
-	id := Identity{Agent: agentName, Database: p.db.Name, Remote: "token of a test"}
-	var servers []uint32
-	for range 3 {
-		conn, err := p.dialInside(t.Context(), id, agentName, p.db.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var pid uint32
-		var zone string
-		if err := conn.QueryRow(t.Context(), "SELECT pg_backend_pid(), current_setting('TimeZone')").Scan(&pid, &zone); err != nil || zone != "UTC" {
-			t.Errorf("TimeZone is %q, %v", zone, err)
-		}
-		servers = append(servers, pid)
-		if _, err := conn.Exec(t.Context(), "SET TimeZone = 'Asia/Tokyo'"); err != nil {
-			t.Error(err)
-		}
-		if err := conn.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		eventually(t, "no session has the connection", func() bool { return p.server.Pools()[0].Idle == 1 })
-	}
-	if servers[1] != servers[0] || servers[2] != servers[0] {
-		t.Errorf("the server processes are %v", servers)
-	}
-	first, other := p.connect(t), p.connect(t)
-	for i, conn := range []*pgx.Conn{first, other} {
-		var pid uint32
-		if err := conn.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil || slices.Contains(servers, pid) {
-			t.Errorf("session %d through a socket: server process %d, %v", i, pid, err)
-		}
-		servers = append(servers, pid)
-	}
 }
 
 // The decider is told everything that the proxy knows of a session, since no rule can use a fact that the decider does

@@ -54,10 +54,6 @@ type Route struct {
 	// Pool, if set, makes the agent's sessions share connections to the server; nil: each session has its own.
 	Pool *PoolSettings
 
-	// DialPool is Pool for the sessions that come by [Server.Dial]. They are short, and a new server process would take
-	// longer to plan their first statement than to run all of them.
-	DialPool *PoolSettings
-
 	// CheckSetting decides on one setting in an agent's startup message. where is "startup" for a parameter, or "options"
 	// if the setting is in the parameter options. It returns the value and whether to forward it to the server, or a
 	// refusal.

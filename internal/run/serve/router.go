@@ -89,7 +89,7 @@ func (r *router) Route(user, database string) proxy.Route {
 		return proxy.Route{
 			Kind: proxy.Agent, Upstream: upstream, Credential: credential, Password: password,
 			Certificate: certificateCheck(access.CertificateName),
-			Sessions:    access.MaxSessions, Pool: r.poolOf(user), DialPool: r.dialPoolOf(user), CheckSetting: access.CheckSetting,
+			Sessions:    access.MaxSessions, Pool: r.poolOf(user), CheckSetting: access.CheckSetting,
 			Paused: r.operators.pauses[database].resumeSignal,
 			Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 				return access.OpenSession(ctx, enforce.SessionInfo(info))
@@ -112,16 +112,10 @@ func (r *router) mockCredential(user string) *scram.StoredCredentials {
 
 // poolOf returns the settings of an agent's pool, and nil if each of its sessions has its own connection.
 func (r *router) poolOf(agent string) *proxy.PoolSettings {
-	if r.pools(agent).Mode != config.PoolTransaction {
+	p := r.pools(agent)
+	if p.Mode != config.PoolTransaction {
 		return nil
 	}
-	return r.dialPoolOf(agent)
-}
-
-// dialPoolOf returns the settings of the pool for what an agent asks by HTTP and MCP. Such calls keep no state in their
-// session, so they share connections in each pool mode.
-func (r *router) dialPoolOf(agent string) *proxy.PoolSettings {
-	p := r.pools(agent)
 	return &proxy.PoolSettings{Size: p.Size, Wait: p.WaitTime()}
 }
 
