@@ -17,7 +17,8 @@ import (
 //   - The identity (seal). A connection keeps its seal if the next session has the same attributes. Otherwise the proxy
 //     drops the plans that contain the seal, and sets a new one before it sends anything else.
 //   - Settings. After a statement that may have changed settings, the proxy reads their values before it returns the
-//     connection. For another session it sends RESET ALL and sets that session's values.
+//     connection. For another session it sends RESET ALL and sets that session's values. It does not read them as the
+//     client leaves: the next session begins with RESET ALL in any case.
 //   - Prepared statements. The proxy remembers the client's statements, and prepares them on a connection that does not
 //     have them.
 //   - Sequence values (lastval, currval) and whatever triggers and functions of the owner may leave. After a statement
@@ -186,8 +187,7 @@ func (r *requests) returnAtEnd() {
 		return
 	}
 	if r.pooling.settingsTouched {
-		r.pooling.settingsTouched, r.pooling.settings = false, unknownSettings
-		r.connection.settings = unknownSettings
+		r.pooling.settingsTouched, r.connection.settings = false, unknownSettings
 	}
 	select {
 	case <-r.pooling.returned: // The session had returned an earlier connection.

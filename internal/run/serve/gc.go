@@ -26,8 +26,8 @@ const (
 	idleInterval = 2 * time.Second
 	idleBytes    = 512 << 10
 	minReturned  = 4 << 20 // how much must have been allocated since memory was returned last
-	// Each collection halves the stack of a goroutine that uses less than a quarter of it. A login takes 32 KiB, and a
-	// session that waits 4.
+	// Collections before the one that returns memory. Each halves the stacks of which less than a quarter is used, such as
+	// those of sessions that wait after a large statement.
 	shrinkingCollections = 2
 )
 
