@@ -95,9 +95,12 @@ func (r *relationReader) factsOf(oid uint32) *relationFacts {
 // read reads the facts. Relations that are in no snapshot, such as temporary tables, are left out.
 func (r *relationReader) read(ctx context.Context) error {
 	r.facts = map[uint32]*relationFacts{}
-	if err := callUntilError(ctx, r.readRelations, r.readParents, r.readViews, r.readColumns, r.readDefaults, r.readSequences,
+	if err := r.together(ctx, r.readRelations, r.readParents, r.readViews, r.readColumns, r.readDefaults, r.readSequences,
 		r.readPartitionedBy, r.readKeys, r.readVectors, r.readComparedIndexes, r.readValues, r.readChecks, r.readIndexFacts,
-		r.readEqualKeys, r.readGenerated, r.readPartitionKeys, r.readStatistics, r.readTriggers); err != nil {
+		r.readGenerated, r.readPartitionKeys, r.readStatistics, r.readTriggers); err != nil {
+		return err
+	}
+	if err := r.readEqualKeys(ctx); err != nil {
 		return err
 	}
 	for oid, f := range r.facts {

@@ -22,6 +22,7 @@ func Load(ctx context.Context, conn *pgx.Conn, searchPath []string) (*catalog.Sn
 type catalogReader struct {
 	tx            pgx.Tx
 	serverVersion int
+	queue         *pgx.Batch // the queries that each adds and together sends; nil: each sends its query itself
 }
 
 // readAll reads all facts from the server.
@@ -67,12 +68,33 @@ func callUntilError(ctx context.Context, read ...func(context.Context) error) er
 	return nil
 }
 
-// each runs a query. For every row it stores the values in the variables to which scan points, and calls f.
+// each runs a query, or adds it to the queue. For every row it stores the values in the variables to which scan points,
+// and calls f.
 func (r *catalogReader) each(ctx context.Context, sql string, scan []any, f func() error, args ...any) error {
+	readRows := func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, scan, f)
+		return err
+	}
+	if r.queue != nil {
+		r.queue.Queue(sql, args...).Query(readRows)
+		return nil
+	}
 	rows, err := r.tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
-	_, err = pgx.ForEachRow(rows, scan, f)
-	return err
+	return readRows(rows)
+}
+
+// together calls the functions, whose queries it sends together. For a few rows, the messages of a query cost the
+// server as much time as its plan. No function may need what another one reads.
+func (r *catalogReader) together(ctx context.Context, read ...func(context.Context) error) error {
+	r.queue = &pgx.Batch{}
+	err := callUntilError(ctx, read...)
+	queue := r.queue
+	r.queue = nil
+	if err != nil {
+		return err
+	}
+	return r.tx.SendBatch(ctx, queue).Close()
 }
