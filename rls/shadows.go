@@ -2,6 +2,7 @@ package rls
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,12 +34,14 @@ func (f shownObjects) objects() []Object {
 	var signatures []string
 	// The functions are in PL/pgSQL, which caches their plans. The shadows call them with the agent's rights; as SECURITY
 	// DEFINER they read views on which agents have no right.
-	function := func(why, name, returns, query string) {
+	function := func(why, name, returns, parallel, body string) {
 		signature := "pgconsent." + name + "()"
-		replace(why, "FUNCTION "+signature+" RETURNS "+returns+"\nLANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER "+
-			"ROWS 100 SET search_path = pg_catalog, pg_temp AS $$\n#variable_conflict use_column\nBEGIN\nRETURN QUERY "+
-			query+";\nEND $$")
+		replace(why, "FUNCTION "+signature+" RETURNS "+returns+"\nLANGUAGE plpgsql STABLE PARALLEL "+parallel+" SECURITY DEFINER "+
+			"ROWS 100 SET search_path = pg_catalog, pg_temp AS $$\n#variable_conflict use_column\n"+body+"\nEND $$")
 		signatures = append(signatures, signature)
+	}
+	queryFunction := func(why, name, returns, query string) {
+		function(why, name, returns, "SAFE", "BEGIN\nRETURN QUERY "+query+";")
 	}
 	view("Which view agents read in place of a relation.", "reads", f.readViewsSQL())
 	view(waiting, "waiting", f.waitingColumns())
@@ -50,80 +53,50 @@ SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`)
 	view(why, "listed_function", "SELECT p.oid, n.nspname, p.proname FROM "+functions.fromItem("l", "name")+`
 JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
 JOIN pg_catalog.pg_proc AS p ON p.proname = l.name AND p.pronamespace = n.oid`)
-	function(waiting, "waiting_columns", "TABLE (attnum pg_catalog.int2, attname pg_catalog.name, "+
+	queryFunction(waiting, "waiting_columns", "TABLE (attnum pg_catalog.int2, attname pg_catalog.name, "+
 		"nspname pg_catalog.name, relname pg_catalog.name)", "SELECT w.attnum, w.attname, w.nspname, w.relname FROM pgconsent.waiting AS w")
-	function(narrowed, "hidden_columns", "TABLE (attrelid pg_catalog.oid, attnum pg_catalog.int2)",
+	queryFunction(narrowed, "hidden_columns", "TABLE (attrelid pg_catalog.oid, attnum pg_catalog.int2)",
 		"SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w WHERE w.hidden")
-	function(narrowed, "narrowed_columns", "TABLE (attrelid pg_catalog.oid, attnum pg_catalog.int2, "+
+	queryFunction(narrowed, "narrowed_columns", "TABLE (attrelid pg_catalog.oid, attnum pg_catalog.int2, "+
 		"nspname pg_catalog.name, relname pg_catalog.name, attname pg_catalog.name)",
 		`SELECT w.attrelid, w.attnum, n.nspname, c.relname, a.attname FROM pgconsent.narrowed AS w
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = w.attrelid AND a.attnum = w.attnum
 JOIN pg_catalog.pg_class AS c ON c.oid = w.attrelid JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace`)
-	function(narrowed, "masked_types", "TABLE (attrelid pg_catalog.oid, attnum pg_catalog.int2, atttypid pg_catalog.oid, "+
+	queryFunction(narrowed, "masked_types", "TABLE (attrelid pg_catalog.oid, attnum pg_catalog.int2, atttypid pg_catalog.oid, "+
 		"atttypmod pg_catalog.int4)", `SELECT a.attrelid, a.attnum, v.atttypid, v.atttypmod FROM pgconsent.reads AS r
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = r.oid
 JOIN pg_catalog.pg_attribute AS v ON v.attrelid = r.view AND v.attname = a.attname`)
-	function(why, "listed_tables", "TABLE (oid pg_catalog.oid, nspname pg_catalog.name, relname pg_catalog.name)",
+	queryFunction(why, "listed_tables", "TABLE (oid pg_catalog.oid, nspname pg_catalog.name, relname pg_catalog.name)",
 		"SELECT l.oid, l.nspname, l.relname FROM pgconsent.listed_table AS l")
-	function(why, "listed_relations", "SETOF pg_catalog.oid", listedRelations)
-	function(narrowed, "hidden_constraints", "SETOF pg_catalog.oid", hiddenConstraints)
-	function(why, "foreign_key_tables", "SETOF pg_catalog.oid", withListed+`
+	lists := slices.Sorted(maps.Keys(keptLists))
+	replace("Lists of the relations, types and constraints that agents see.", "FUNCTION pgconsent.keep_lists(version pg_catalog.text) "+
+		"RETURNS pg_catalog.void\nLANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$\n"+keepListsBody(lists)+"\nEND $$")
+	for _, name := range lists {
+		// PostgreSQL changes no setting while it runs a plan in parallel.
+		function("The list "+name+", which a session keeps.", name, "SETOF pg_catalog.oid", "UNSAFE", keptListBody(name))
+	}
+	queryFunction(why, "foreign_key_tables", "SETOF pg_catalog.oid", withListed+`
 SELECT e.oid FROM listed AS l
 CROSS JOIN LATERAL (SELECT k.conrelid, k.confrelid FROM pg_catalog.pg_constraint AS k
   WHERE k.conrelid = l.oid AND k.contype = 'f' OFFSET 0) AS k
 CROSS JOIN LATERAL (VALUES (k.conrelid), (k.confrelid)) AS e (oid)
 WHERE k.confrelid IN (SELECT r.oid FROM listed AS r)`)
-	function(why, "listed_functions", "TABLE (oid pg_catalog.oid, nspname pg_catalog.name, proname pg_catalog.name)",
+	queryFunction(why, "listed_functions", "TABLE (oid pg_catalog.oid, nspname pg_catalog.name, proname pg_catalog.name)",
 		"SELECT l.oid, l.nspname, l.proname FROM pgconsent.listed_function AS l")
 	signatureList := strings.Join(signatures, ", ")
-	o.why = why
-	o.create("REVOKE ALL ON FUNCTION " + signatureList + " FROM PUBLIC")
-	o.create("GRANT EXECUTE ON FUNCTION " + signatureList + " TO " + f.agent)
-	o.drop("Take the shadows away.", "DROP FUNCTION IF EXISTS "+signatureList)
+	for _, sql := range []string{
+		"REVOKE ALL ON FUNCTION " + signatureList + ", pgconsent.keep_lists(pg_catalog.text) FROM PUBLIC",
+		"GRANT EXECUTE ON FUNCTION " + signatureList + " TO " + f.agent,
+	} {
+		o.why = why
+		o.create(sql)
+		o.ReplaceStatements = append(o.ReplaceStatements, Statement{SQL: sql, Why: why})
+	}
+	o.drop("Take the shadows away.", "DROP FUNCTION IF EXISTS "+signatureList+", pgconsent.keep_lists(pg_catalog.text)")
 	o.drop("Take the shadows away.", "DROP VIEW IF EXISTS pgconsent.listed_function, pgconsent.listed_table, "+
 		"pgconsent.narrowed, pgconsent.waiting, pgconsent.reads")
 	return []Object{o.Object}
 }
-
-// withListed is the WITH clause of queries that read the list of the policy's tables several times.
-const withListed = "WITH listed AS MATERIALIZED (SELECT l.oid FROM pgconsent.listed_table AS l)"
-
-// isHidden returns the SQL condition that one of the columns with these numbers is in the WITH query "hidden".
-func isHidden(relation, numbers string) string {
-	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + numbers + "::pg_catalog.int2[]) AS a (attnum) WHERE (" + relation +
-		", a.attnum) IN (SELECT h.attrelid, h.attnum FROM hidden AS h))"
-}
-
-// listedRelations is a query of the policy's tables, their indexes, and their columns' sequences. It leaves out indexes
-// with expressions, conditions or hidden columns, and sequences of hidden or masked columns. OFFSET 0 makes the planner
-// use the catalogs' indexes for each table.
-var listedRelations = withListed + `,
-narrowed AS MATERIALIZED (SELECT w.attrelid, w.attnum, w.hidden FROM pgconsent.narrowed AS w),
-hidden AS MATERIALIZED (SELECT w.attrelid, w.attnum FROM narrowed AS w WHERE w.hidden)
-SELECT l.oid FROM listed AS l
-UNION ALL
-SELECT i.indexrelid FROM listed AS l
-CROSS JOIN LATERAL (SELECT i.indexrelid FROM pg_catalog.pg_index AS i
-  WHERE i.indrelid = l.oid AND i.indexprs IS NULL AND i.indpred IS NULL
-    AND NOT ` + isHidden("i.indrelid", "i.indkey") + ` OFFSET 0) AS i
-UNION ALL
-SELECT q.oid FROM listed AS l
-CROSS JOIN LATERAL (SELECT q.oid FROM pg_catalog.pg_class AS c
-  JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = c.oid
-  JOIN pg_catalog.pg_class AS q ON q.oid = d.objid
-  WHERE c.oid = l.oid AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype IN ('a', 'i')
-    AND q.relkind = 'S' AND q.relnamespace = c.relnamespace
-    AND (d.refobjid, d.refobjsubid) NOT IN (SELECT w.attrelid, w.attnum FROM narrowed AS w)
-  OFFSET 0) AS q`
-
-// hiddenConstraints is a query of the constraints on the policy's tables that involve a hidden column, on either side
-// of a foreign key. If no column is hidden, it reads no constraint.
-var hiddenConstraints = `WITH hidden AS MATERIALIZED (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w WHERE w.hidden)
-SELECT k.oid FROM pgconsent.listed_table AS l
-CROSS JOIN LATERAL (SELECT k.oid, k.conrelid, k.conkey, k.confrelid, k.confkey FROM pg_catalog.pg_constraint AS k
-  WHERE k.conrelid = l.oid OFFSET 0) AS k
-WHERE EXISTS (SELECT FROM hidden AS h) AND (` + isHidden("k.conrelid", "k.conkey") + " OR " +
-	isHidden("k.confrelid", "k.confkey") + ")"
 
 // visibleNames returns the names of the relations and of the functions that agents may use.
 func (f shownObjects) visibleNames() (tables, functions nameList) {
@@ -330,7 +303,7 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	case s.IsEmpty:
 		return query + "\nWHERE false"
 	case s.Listed != "":
-		return query + "\nFROM (" + listedRowsQuery(s, source) + ") AS t, " + overestimatedRow
+		return query + "\nFROM (" + listedRowsQuery(s, source) + ") AS t"
 	case s.Where == "":
 		return query + "\nFROM " + s.Source.SQL() + " AS t"
 	default:
@@ -403,15 +376,21 @@ func (f shadowViews) shadowFunction(s catalog.ShadowFunctionSpec) []Statement {
 	if query == "" {
 		query = "SELECT NULL::" + s.Returns
 	}
+	language, body := "sql", "BEGIN ATOMIC\n"+query+";\nEND"
+	if s.KeepsPlan {
+		language, body = "plpgsql", "AS $$\nBEGIN\nRETURN ("+query+");\nEND $$"
+	}
 	signature := fmt.Sprintf("%s(%s)", name, strings.Join(s.Args, ", "))
 	volatility := "STABLE PARALLEL SAFE"
-	if s.Volatile {
+	switch {
+	case s.Volatile:
 		volatility = "VOLATILE PARALLEL RESTRICTED"
+	case s.ReadsShadows():
+		volatility = "STABLE PARALLEL UNSAFE" // as the lists that a session keeps
 	}
 	return []Statement{
 		{
-			SQL: fmt.Sprintf("CREATE FUNCTION %s RETURNS %s LANGUAGE sql %s\nBEGIN ATOMIC\n%s;\nEND",
-				signature, s.Returns, volatility, query),
+			SQL: fmt.Sprintf("CREATE FUNCTION %s RETURNS %s LANGUAGE %s %s\n%s", signature, s.Returns, language, volatility, body),
 			Why: why,
 		},
 		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature), Why: why},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/migrations"
 )
 
 // refusedCatalogs are the catalog relations that agents do not get at all: credentials, statistics, files of the server,
@@ -135,18 +136,31 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 	}
 }
 
-// The parts of pg_class that its shadow adds up are what shows, each row once: PostgreSQL's own relations, composite
-// types, and what the policy lists. Other shadows agree about which relations show.
-func TestPartsOfPgClassAreWhole(t *testing.T) {
+// The parts of pg_class, pg_type and pg_constraint that their shadows add up are what shows, each row once: PostgreSQL's
+// own, composite types, and what the policy lists. Other shadows agree about which relations show.
+func TestPartsOfShadowsAreWhole(t *testing.T) {
 	w := newWorld(t, "CREATE SCHEMA other; CREATE TYPE pair AS (a int, b text); CREATE TYPE other.pair AS (a int)",
-		"CREATE TABLE hidden_table (id serial PRIMARY KEY, body text); CREATE VIEW hidden_view AS SELECT 1 AS a",
+		"CREATE TYPE mood AS ENUM ('calm'); CREATE TYPE other.mood AS ENUM ('glad'); CREATE DOMAIN short AS text CHECK (VALUE <> 'x')",
+		"CREATE TABLE hidden_table (id serial PRIMARY KEY, body text, person uuid REFERENCES people (id)); CREATE VIEW hidden_view AS SELECT 1 AS a",
+		"ALTER TABLE memories ADD COLUMN hidden_one int REFERENCES hidden_table (id)",
 		"CREATE VIEW information_schema.made_later AS SELECT 1 AS a").migrate()
-	const shown = `SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+	const (
+		shown = `SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE n.nspname IN ('pg_catalog', 'information_schema') OR c.relkind = 'c' AND n.nspname !~ '^pgconsent'
 		OR c.oid IN (SELECT l.oid FROM pgconsent.listed_relations() AS l (oid))`
+		shownTypes = `SELECT t.oid FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace LEFT JOIN pg_type AS e ON e.oid = t.typelem
+		WHERE n.nspname !~ '^pgconsent' AND (t.typrelid = 0 OR t.typrelid IN (` + shown + `))
+		AND (COALESCE(e.typrelid, 0) = 0 OR e.typrelid IN (` + shown + `))`
+		shownConstraints = `SELECT k.oid FROM pg_constraint AS k WHERE k.contype IN ('p', 'u', 'f', 'n') AND k.conrelid IN (` + shown + `)
+		AND (k.confrelid = 0 OR k.confrelid IN (` + shown + `))`
+		oids = "SELECT string_agg(oid::text, ' ' ORDER BY oid) FROM "
+	)
 	for sql, want := range map[string]string{
-		"SELECT string_agg(oid::text, ' ' ORDER BY oid) FROM pgconsent_catalog.pg_class": "SELECT string_agg(oid::text, ' ' " +
-			"ORDER BY oid) FROM (" + shown + ") AS s",
+		oids + "pgconsent_catalog.pg_class":      oids + "(" + shown + ") AS s",
+		oids + "pgconsent_catalog.pg_type":       oids + "(" + shownTypes + ") AS s",
+		oids + "pgconsent_catalog.pg_constraint": oids + "(" + shownConstraints + ") AS s",
+		"SELECT string_agg(enumlabel, ' ' ORDER BY enumlabel) FROM pgconsent_catalog.pg_enum WHERE enumlabel IN ('calm', 'glad')": "SELECT 'calm glad'",
+		"SELECT count(*) FROM pgconsent_catalog.pg_range WHERE rngtypid = 'int4range'::regtype":                                   "SELECT 1",
 		"SELECT string_agg(DISTINCT attrelid::text, ' ') FROM pgconsent_catalog.pg_attribute": "SELECT string_agg(DISTINCT " +
 			"attrelid::text, ' ') FROM pg_attribute WHERE attrelid IN (" + shown + ")",
 		"SELECT string_agg(indexrelid::text, ' ' ORDER BY indexrelid) FROM pgconsent_catalog.pg_index": "SELECT " +
@@ -155,6 +169,9 @@ func TestPartsOfPgClassAreWhole(t *testing.T) {
 			"'information_schema.made_later'::regclass, 'memories'::regclass, 'memories_pkey'::regclass, 'pg_class'::regclass)": "SELECT 6",
 		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname IN ('hidden_table', 'hidden_view', 'hidden_table_pkey', " +
 			"'hidden_table_id_seq')": "SELECT 0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_type WHERE typname IN ('mood', '_mood', 'short', 'pair', '_pair', 'memories', '_memories')": "SELECT 11",
+		"SELECT count(*) FROM pgconsent_catalog.pg_type WHERE typname ~ 'hidden'":                                                              "SELECT 0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_constraint WHERE conname ~ 'hidden' OR conname = 'short_check'":                             "SELECT 0",
 	} {
 		expected, err := query(w.super, want)
 		if err != nil {
@@ -162,6 +179,76 @@ func TestPartsOfPgClassAreWhole(t *testing.T) {
 		}
 		w.want(w.super, sql, expected)
 	}
+}
+
+// A session keeps lists of what shows. It uses none that was made before a change of the catalogs, or for another
+// policy, and nobody sees that it keeps them: neither a transaction that is rolled back, nor one that PostgreSQL would run
+// in parallel.
+func TestKeptListsFollowTheCatalogs(t *testing.T) {
+	for name, isSuperuser := range map[string]bool{"with event triggers": true, "without event triggers": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "CREATE TABLE hidden_table (id int)")
+			migrating := w.owner
+			if isSuperuser {
+				migrating = w.super
+			}
+			if err := migrations.Up(t.Context(), migrating, migrations.Options{}, w.plan); err != nil {
+				t.Fatal(err)
+			}
+			testKeptLists(t, w)
+
+			// An empty list is used only if it is of this version. All statements of one Query have the same time.
+			const (
+				count = "SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname = 'memories'"
+				empty = "SELECT set_config('pgconsent.listed_relations', %s || split_part(current_setting('pgconsent.listed_relations'), ' ', 1) || ' {}', false) <> ''"
+			)
+			keptCount := map[bool]string{true: "0", false: "1"}[isSuperuser]
+			w.want(w.agent(user1), strings.Join([]string{count, fmt.Sprintf(empty, "''"), count}, ";"), "1,t,"+keptCount)
+			w.want(w.agent(user1), strings.Join([]string{count, fmt.Sprintf(empty, "'other'"), count}, ";"), "1,t,1")
+		})
+	}
+}
+
+func testKeptLists(t *testing.T, w *world) {
+	t.Helper()
+	agent := w.agent(user1)
+	const (
+		shownNames = "SELECT string_agg(c.relname, ' ' ORDER BY c.relname) FROM pgconsent_catalog.pg_class AS c WHERE c.relname ~ '^(memories|hidden)_kept'"
+		shownTypes = "SELECT string_agg(t.typname, ' ' ORDER BY t.typname) FROM pgconsent_catalog.pg_type AS t WHERE t.typname ~ '^kept'"
+		shownKeys  = "SELECT string_agg(k.conname, ' ' ORDER BY k.conname) FROM pgconsent_catalog.pg_constraint AS k WHERE k.conname ~ '_kept'"
+	)
+	check := func(relations, types, keys string) {
+		t.Helper()
+		w.want(agent, shownNames, relations)
+		w.want(agent, shownTypes, types)
+		w.want(agent, shownKeys, keys)
+	}
+	check("NULL", "NULL", "NULL")
+	w.exec(w.super, "CREATE INDEX memories_kept ON memories (id); CREATE INDEX hidden_kept ON hidden_table (id)")
+	check("memories_kept", "NULL", "NULL")
+	w.exec(w.super, "CREATE TYPE kept_mood AS ENUM ('calm'); ALTER TABLE memories ADD CONSTRAINT memories_kept_key UNIQUE (id, title)")
+	check("memories_kept memories_kept_key", "kept_mood", "memories_kept_key")
+	w.exec(w.super, "ALTER TABLE hidden_table ADD CONSTRAINT hidden_kept_key UNIQUE (id); DROP INDEX memories_kept; DROP TYPE kept_mood")
+	check("memories_kept_key", "NULL", "memories_kept_key")
+
+	for _, sql := range []string{"BEGIN", "SAVEPOINT s", shownNames, "ROLLBACK TO s", shownNames, "ROLLBACK"} {
+		if _, err := agent.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	check("memories_kept_key", "NULL", "memories_kept_key")
+
+	parallel := w.agent(user1)
+	setting := "force_parallel_mode"
+	if pgtest.Binaries().Major >= 16 {
+		setting = "debug_parallel_query"
+	}
+	if _, err := parallel.Exec(t.Context(), "SET "+setting+" = on"); err != nil {
+		t.Fatal(err)
+	}
+	w.want(parallel, "SELECT pgconsent_catalog.pg_get_indexdef('memories_kept_key'::regclass) LIKE 'CREATE UNIQUE INDEX%'", "t")
+	w.want(parallel, "SELECT pgconsent_catalog.to_regclass('hidden_table') IS NULL", "t")
+	w.want(parallel, shownNames, "memories_kept_key")
 }
 
 // The shadows contain no name of a relation, function or role setting that agents may not see. They contain no free

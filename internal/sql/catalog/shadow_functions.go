@@ -14,11 +14,17 @@ type ShadowFunctionSpec struct {
 	Returns         string
 	Query           string // the SQL query over $1, $2 …; "": the function returns NULL
 	MayCallOriginal bool   // agents' statements may also call the original function, if the rewriter decides so
+	// the function is in PL/pgSQL, which keeps the plan of the query for the session. An SQL function would plan it for
+	// each statement, which takes longer than to run it. All names and operators of the query have their schemas
+	KeepsPlan bool
 
 	InformationSchema bool // the original function is in information_schema
 	// the function has an effect, so PostgreSQL must call it when and as often as the statement says
 	Volatile bool
 }
+
+// ReadsShadows tells whether the function reads the views in place of catalogs.
+func (s ShadowFunctionSpec) ReadsShadows() bool { return strings.Contains(s.Query, ShadowSchema+".") }
 
 // ShadowFunctions returns all functions of [ShadowSchema].
 func ShadowFunctions() []ShadowFunctionSpec { return shadowFunctions }
@@ -87,10 +93,11 @@ var shadowFunctions = slices.Concat(describingFunctions, usageCounterFunctions()
 
 // describingFunctions are shadows of the functions that describe objects or return their sizes.
 var describingFunctions = []ShadowFunctionSpec{
-	{Name: "pg_get_constraintdef", Args: []string{oid}, Returns: text, Query: constraintDefQuery},
-	{Name: "pg_get_constraintdef", Args: []string{oid, boolType}, Returns: text, Query: constraintDefQuery},
-	{Name: "pg_get_indexdef", Args: []string{oid}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1)" + shownIndexFrom},
-	{Name: "pg_get_indexdef", Args: []string{oid, integer, boolType}, Returns: text,
+	{Name: "pg_get_constraintdef", Args: []string{oid}, Returns: text, KeepsPlan: true, Query: constraintDefQuery},
+	{Name: "pg_get_constraintdef", Args: []string{oid, boolType}, Returns: text, KeepsPlan: true, Query: constraintDefQuery},
+	{Name: "pg_get_indexdef", Args: []string{oid}, Returns: text, KeepsPlan: true,
+		Query: "SELECT pg_catalog.pg_get_indexdef($1)" + shownIndexFrom},
+	{Name: "pg_get_indexdef", Args: []string{oid, integer, boolType}, Returns: text, KeepsPlan: true,
 		Query: "SELECT pg_catalog.pg_get_indexdef($1, $2, $3)" + shownIndexFrom},
 
 	// agents cannot find a relation by its name either if the shadows do not show it
@@ -114,11 +121,11 @@ WHERE p.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regprocedure(x.t) FROM 
 WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_catalog.oid)`},
 
 	// Clients parse the definition of a view, so these functions return a definition with the columns that agents see.
-	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text, Query: viewQuery("$1")},
-	{Name: "pg_get_viewdef", Args: []string{oid, boolType}, Returns: text, Query: viewQuery("$1")},
-	{Name: "pg_get_viewdef", Args: []string{oid, integer}, Returns: text, Query: viewQuery("$1")},
-	{Name: "pg_get_viewdef", Args: []string{text}, Returns: text, Query: viewQuery(viewOIDByName)},
-	{Name: "pg_get_viewdef", Args: []string{text, boolType}, Returns: text, Query: viewQuery(viewOIDByName)},
+	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text, KeepsPlan: true, Query: viewQuery("$1")},
+	{Name: "pg_get_viewdef", Args: []string{oid, boolType}, Returns: text, KeepsPlan: true, Query: viewQuery("$1")},
+	{Name: "pg_get_viewdef", Args: []string{oid, integer}, Returns: text, KeepsPlan: true, Query: viewQuery("$1")},
+	{Name: "pg_get_viewdef", Args: []string{text}, Returns: text, KeepsPlan: true, Query: viewQuery(viewOIDByName)},
+	{Name: "pg_get_viewdef", Args: []string{text, boolType}, Returns: text, KeepsPlan: true, Query: viewQuery(viewOIDByName)},
 
 	// Sources, expressions and comments are free text that may quote rows, so these functions return NULL.
 	{Name: "pg_get_functiondef", Args: []string{oid}, Returns: text},

@@ -7,24 +7,24 @@ import (
 
 // Functions of schema pgconsent, which pgconsent migrate makes from the policy, return what a shadow shows. A statement
 // calls each function once and hashes its rows. The session caches their plans, since planning takes longer than
-// reading:
+// reading, and the rows of listed_relations, shown_types and shown_constraints:
 //
 //	listed_tables(oid, nspname, relname)    the relations of the policy
 //	listed_relations(oid)  the same, their sequences, and their indexes except those with expressions or predicates,
-//	                       which clients would print
+//	                       which clients would print; composite types, and views that were added to PostgreSQL's schemas
 //	listed_functions(oid, nspname, proname)  the functions of the policy
+//	shown_types(oid), shown_constraints(oid)  the types and constraints that agents see, apart from those that initdb made
 //	hidden_columns(attrelid, attnum)  columns that are hidden from agents, or were added since pgconsent migrate
 //	narrowed_columns(attrelid, attnum, nspname, relname, attname)  the same, and masked columns
 //	waiting_columns(attnum, attname, nspname, relname)  columns that were added since pgconsent migrate
 //	masked_types(attrelid, attnum, atttypid, atttypmod)  the types of columns as agents read them
-//	hidden_constraints(oid)    constraints on hidden columns
 //	foreign_key_tables(oid)    tables of the policy with a foreign key between them
 //	reads(oid, nspname, relname, relkind, owner, view, view_schema, view_name)  relations that agents read through a
 //	                           view, with the view
 //
-// Agents also see the relations of pg_catalog and information_schema, and composite types. PostgreSQL either searches
-// for each of them, or hashes all of them, as the planner estimates. Indexes of pg_class find all of them: initdb makes
-// the relations with OIDs below 16384 (FirstNormalObjectId in transam.h), and no composite type or view has a file.
+// Agents also see the relations of pg_catalog and information_schema. PostgreSQL either searches for each of them, or
+// hashes all of them, as the planner estimates. An index of pg_class finds them: initdb makes them with OIDs below 16384
+// (FirstNormalObjectId in transam.h). Indexes find composite types and later views as well, since they have no file.
 //
 // IS TRUE prevents the planner from turning these conditions into joins, whose numbers of rows it estimates badly.
 const (
@@ -40,15 +40,9 @@ const (
   WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows'))`
 )
 
-// isListedSQL returns the condition that a relation is a table of the policy, or belongs to one, as an index or
-// sequence does.
+// isListedSQL returns the condition that a relation is in listed_relations.
 func isListedSQL(oid string) string {
 	return oid + ` IN (SELECT l.oid FROM pgconsent.listed_relations() AS l (oid))`
-}
-
-// isListedTableSQL returns the condition that a relation is a table of the policy.
-func isListedTableSQL(oid string) string {
-	return oid + ` IN (SELECT l.oid FROM pgconsent.listed_tables() AS l)`
 }
 
 // isBuiltInRelationSQL returns the condition that a row of pg_class is a relation of PostgreSQL's own schemas that
@@ -57,58 +51,55 @@ func isBuiltInRelationSQL(c string) string {
 	return c + `.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND ` + c + `.relnamespace` + isSystemSchema
 }
 
-// isMadeRelationSQL returns the condition that a row of pg_class is a composite type, or a view of PostgreSQL's own
-// schemas that was made after initdb, as those of information_schema are when it is installed anew.
-func isMadeRelationSQL(c string) string {
-	return c + `.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  AND ` + c + `.reltablespace OPERATOR(pg_catalog.=) 0::pg_catalog.oid AND ` + c + `.relfilenode OPERATOR(pg_catalog.=) 0::pg_catalog.oid
-  AND (` + c + `.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char" AND ` + c + `.relnamespace NOT IN ` + ownSchemas + `
-    OR ` + c + `.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char" AND ` + c + `.relnamespace` + isSystemSchema + `)`
-}
-
-// isSystemRelationOID returns the condition that isBuiltInRelationSQL or isMadeRelationSQL is true of the relation with
-// an OID.
-func isSystemRelationOID(oid string) string {
-	return `EXISTS (SELECT 1 FROM pg_catalog.pg_class AS e WHERE e.oid OPERATOR(pg_catalog.=) ` + oid + `
-  AND (` + isBuiltInRelationSQL("e") + " OR " + isMadeRelationSQL("e") + `))`
-}
+// Queries for the lists that a session keeps, as FROM and WHERE clauses, of objects for which isBuiltInRelationSQL,
+// isBuiltInTypeSQL or isBuiltInConstraintSQL is not true. WITH queries before them find the OIDs of the tables of the
+// policy (listed), of composite types and later views of PostgreSQL's own schemas (made), of both (shown_table), and of
+// constraints with hidden columns (hidden_constraint). Agents see
+//
+//   - all types except the row types of relations that they do not see, and arrays of these;
+//   - keys, foreign keys and NOT NULL of tables of the policy, but no CHECK and no exclusion constraint, since these
+//     contain expressions.
+const (
+	MadeRelations = `FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  AND c.reltablespace OPERATOR(pg_catalog.=) 0::pg_catalog.oid AND c.relfilenode OPERATOR(pg_catalog.=) 0::pg_catalog.oid
+  AND (c.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char" AND c.relnamespace NOT IN ` + ownSchemas + `
+    OR c.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char" AND c.relnamespace` + isSystemSchema + `)`
+	ShownTypes = `FROM pg_catalog.pg_type AS t LEFT JOIN pg_catalog.pg_type AS e ON e.oid OPERATOR(pg_catalog.=) t.typelem
+WHERE NOT (t.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND t.typnamespace` + isSystemSchema + `)
+  AND t.typnamespace NOT IN ` + ownSchemas + `
+  AND (t.typrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR t.typrelid IN (SELECT s.oid FROM shown_table AS s))
+  AND (COALESCE(e.typrelid, 0::pg_catalog.oid) OPERATOR(pg_catalog.=) 0::pg_catalog.oid
+    OR e.typrelid IN (SELECT s.oid FROM shown_table AS s))`
+	ShownConstraints = `FROM listed AS l JOIN pg_catalog.pg_constraint AS k ON k.conrelid OPERATOR(pg_catalog.=) l.oid
+WHERE k.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog."char"[])
+  AND (k.confrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR k.confrelid IN (SELECT o.oid FROM listed AS o))
+  AND k.oid NOT IN (SELECT h.oid FROM hidden_constraint AS h)`
+)
 
 // isShownRelationSQL returns the condition that agents see a relation: a table, a sequence or an index.
 func isShownRelationSQL(oid string) string {
-	return `(` + isListedSQL(oid) + ` OR ` + isSystemRelationOID(oid) + `) IS TRUE`
+	return `(` + isListedSQL(oid) + ` OR EXISTS (SELECT 1 FROM pg_catalog.pg_class AS e
+  WHERE e.oid OPERATOR(pg_catalog.=) ` + oid + ` AND ` + isBuiltInRelationSQL("e") + `)) IS TRUE`
 }
 
-// isShownTableSQL returns the condition that agents see a relation that is no index.
-func isShownTableSQL(oid string) string {
-	return `(` + isListedTableSQL(oid) + ` OR ` + isSystemRelationOID(oid) + `) IS TRUE`
+// isBuiltInConstraintSQL returns the condition that a row of pg_constraint is a constraint of a relation of PostgreSQL's
+// own that initdb has made, and no CHECK.
+func isBuiltInConstraintSQL(k string) string {
+	return k + `.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND ` + k + `.connamespace` + isSystemSchema + ` AND ` +
+		k + `.conrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid AND ` + k +
+		`.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog."char"[])`
 }
 
-// isShownConstraintSQL returns the condition that agents see a row of pg_constraint: keys, foreign keys and NOT NULL of
-// relations that agents see, unless the constraint has hidden columns. Agents see no CHECK and no exclusion constraint,
-// since these contain expressions. The constraint's schema, which is that of its relation, tells whether the relation
-// is PostgreSQL's own. Composite types have no constraints.
-func isShownConstraintSQL(k string) string {
-	return k + `.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog."char"[]) AND (` +
-		isListedTableSQL(k+".conrelid") + ` OR ` + k + `.conrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid AND ` +
-		k + `.connamespace` + isSystemSchema + `) IS TRUE AND (` + k + `.confrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` +
-		isShownTableSQL(k+".confrelid") + `)
-  AND ` + k + `.oid NOT IN (SELECT h.oid FROM pgconsent.hidden_constraints() AS h (oid))`
+// isBuiltInTypeSQL returns the condition that a row of pg_type is a type of PostgreSQL's own schemas that initdb has
+// made.
+func isBuiltInTypeSQL(t string) string {
+	return t + `.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid AND ` + t + `.typnamespace` + isSystemSchema
 }
 
-// isShownTypeSQL returns the condition that agents see a row of pg_type. They see all types except the row types of
-// relations that they do not see, and arrays of these.
-func isShownTypeSQL(t string) string {
-	return t + `.typnamespace NOT IN ` + ownSchemas + `
-  AND (` + t + `.typrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` + isShownTableSQL(t+".typrelid") + `)
-  AND (` + t + `.typelem OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_type AS y
-    WHERE y.oid OPERATOR(pg_catalog.=) ` + t + `.typelem AND y.typrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
-    AND NOT ` + isShownTableSQL("y.typrelid") + `))`
-}
-
-// isShownTypeOID returns the condition of isShownTypeSQL for the OID of a type.
+// isShownTypeOID returns the condition that agents see the type with an OID.
 func isShownTypeOID(oid string) string {
-	return `EXISTS (SELECT 1 FROM pg_catalog.pg_type AS y WHERE y.oid OPERATOR(pg_catalog.=) ` + oid + `
-  AND ` + isShownTypeSQL("y") + `) IS TRUE`
+	return `(` + oid + ` IN (SELECT l.oid FROM pgconsent.shown_types() AS l (oid)) OR EXISTS (SELECT 1 FROM pg_catalog.pg_type AS y
+  WHERE y.oid OPERATOR(pg_catalog.=) ` + oid + ` AND ` + isBuiltInTypeSQL("y") + `)) IS TRUE`
 }
 
 // isShownDependentSQL returns the condition that one side of a row of pg_depend is a relation, a column or a constraint
@@ -117,8 +108,9 @@ func isShownDependentSQL(class, object, column string) string {
 	return "(" + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND " +
 		isShownRelationSQL(object) + " AND (" + object + ", " + column + ")" + notHiddenColumns +
 		" OR " + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass AND " +
+		"(" + object + " IN (SELECT l.oid FROM pgconsent.shown_constraints() AS l (oid)) OR " +
 		`EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k WHERE k.oid OPERATOR(pg_catalog.=) ` + object + " AND " +
-		isShownConstraintSQL("k") + ") IS TRUE)"
+		isBuiltInConstraintSQL("k") + ")) IS TRUE)"
 }
 
 // IsOwnSchema tells whether a schema is one of pgconsent's own schemas, which agents do not see.
@@ -157,8 +149,7 @@ var allShadows = slices.Concat(filteredShadows, informationShadows, unfilteredSh
 var filteredShadows = []Shadow{
 	{
 		Source: pgCatalog("pg_class"), Listed: "pgconsent.listed_relations() AS l (oid)",
-		ListedWhere: "NOT (" + isBuiltInRelationSQL("t") + " OR " + isMadeRelationSQL("t") + ")",
-		OtherWheres: []string{isBuiltInRelationSQL("t"), isMadeRelationSQL("t")},
+		ListedWhere: "NOT (" + isBuiltInRelationSQL("t") + ")", OtherWheres: []string{isBuiltInRelationSQL("t")},
 		KeptColumns: []string{
 			"oid", "relname", "relnamespace", "reltype", "reloftype", "relowner", "relam", "reltablespace", "relhasindex",
 			"relisshared", "relpersistence", "relkind", "relnatts", "relhassubclass", "relispopulated", "relreplident",
@@ -189,7 +180,7 @@ var filteredShadows = []Shadow{
 		},
 	},
 	{
-		Source: pgCatalog("pg_attrdef"), Where: isShownTableSQL("t.adrelid") + " AND (t.adrelid, t.adnum)" + notHiddenColumns,
+		Source: pgCatalog("pg_attrdef"), Where: isShownRelationSQL("t.adrelid") + " AND (t.adrelid, t.adnum)" + notHiddenColumns,
 		KeptColumns: []string{"oid", "adrelid", "adnum"},
 		ReplacedColumns: map[string]string{
 			"adbin": "CASE WHEN (t.adrelid, t.adnum) NOT IN (SELECT h.attrelid, h.attnum " +
@@ -207,8 +198,8 @@ var filteredShadows = []Shadow{
 		ReplacedColumns: map[string]string{"indcheckxmin": "false"},
 	},
 	{
-		Source: pgCatalog("pg_constraint"),
-		Where:  isShownConstraintSQL("t"),
+		Source: pgCatalog("pg_constraint"), Listed: "pgconsent.shown_constraints() AS l (oid)",
+		ListedWhere: "NOT (" + isBuiltInConstraintSQL("t") + ")", OtherWheres: []string{isBuiltInConstraintSQL("t")},
 		KeptColumns: []string{
 			"oid", "conname", "connamespace", "contype", "condeferrable", "condeferred", "convalidated", "conrelid",
 			"contypid", "conindid", "conparentid", "confrelid", "confupdtype", "confdeltype", "confmatchtype", "conislocal",
@@ -217,7 +208,8 @@ var filteredShadows = []Shadow{
 		},
 	},
 	{
-		Source: pgCatalog("pg_type"), Where: isShownTypeSQL("t"),
+		Source: pgCatalog("pg_type"), Listed: "pgconsent.shown_types() AS l (oid)",
+		ListedWhere: "NOT (" + isBuiltInTypeSQL("t") + ")", OtherWheres: []string{isBuiltInTypeSQL("t")},
 		KeptColumns: []string{
 			"oid", "typname", "typnamespace", "typowner", "typlen", "typbyval", "typtype", "typcategory", "typispreferred",
 			"typisdefined", "typdelim", "typrelid", "typsubscript", "typelem", "typarray", "typinput", "typoutput",
@@ -254,7 +246,7 @@ var filteredShadows = []Shadow{
 	{Source: pgCatalog("pg_inherits"), Where: isShownRelationSQL("t.inhrelid") + " AND " +
 		isShownRelationSQL("t.inhparent")},
 	{
-		Source: pgCatalog("pg_partitioned_table"), Where: isShownTableSQL("t.partrelid"),
+		Source: pgCatalog("pg_partitioned_table"), Where: isShownRelationSQL("t.partrelid"),
 		KeptColumns: []string{"partrelid", "partstrat", "partnatts", "partdefid", "partattrs", "partclass", "partcollation"},
 	},
 	{
