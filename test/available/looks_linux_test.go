@@ -83,9 +83,18 @@ func usedByProxy(t *testing.T, conn *pgx.Conn) time.Duration {
 	return usedBy(t, conn, "usename = 'pgconsent_control'")
 }
 
-// usedBy returns the processor time of the server processes for which a condition on pg_stat_activity holds. See
-// proc(5), schedstat.
+// usedBy returns the processor time of the server processes for which a condition on pg_stat_activity holds.
 func usedBy(t *testing.T, conn *pgx.Conn, where string) time.Duration {
+	t.Helper()
+	var sum time.Duration
+	for _, used := range usedByEach(t, conn, where) {
+		sum += used
+	}
+	return sum
+}
+
+// usedByEach returns the processor time of each of these processes, by its number. See proc(5), schedstat.
+func usedByEach(t *testing.T, conn *pgx.Conn, where string) map[int]time.Duration {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND "+where)
 	if err != nil {
@@ -95,7 +104,7 @@ func usedBy(t *testing.T, conn *pgx.Conn, where string) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sum time.Duration
+	used := map[int]time.Duration{}
 	for _, pid := range pids {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/schedstat")
 		if err != nil {
@@ -105,9 +114,9 @@ func usedBy(t *testing.T, conn *pgx.Conn, where string) time.Duration {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum += time.Duration(ns)
+		used[pid] = time.Duration(ns)
 	}
-	return sum
+	return used
 }
 
 // usedAfterRefresh waits until that time has grown by a refresh and grows no more, and returns it.
