@@ -261,11 +261,11 @@ func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation
 	view := s.View().SQL()
 	query := s.Query
 	if query == "" {
-		query = shadowQuery(s, source)
+		query = f.shadowQuery(s, source)
 	}
 	if s.ReadsColumns != nil && len(f.relationsReadByView()) > 0 {
 		// The outer SELECT is needed, since PostgreSQL flattens a view that is a UNION ALL, even if it is a security barrier.
-		query = "SELECT u.* FROM (" + query + "\nUNION ALL\n" + readsQuery(s, source) + ") AS u"
+		query = "SELECT u.* FROM (" + query + "\nUNION ALL\n" + f.readsQuery(s, source) + ") AS u"
 	}
 	barrier := ""
 	if s.HidesRows() || source.Kind == catalog.View && !s.IsEmpty {
@@ -278,6 +278,15 @@ func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation
 	}
 }
 
+// replacementOf returns the expression that replaces the value of a column of a catalog.
+func (f shadowViews) replacementOf(s catalog.Shadow, column string) (expression string, isReplaced bool) {
+	if expression, isReplaced = s.MaskedColumns[column]; isReplaced && len(f.restrictedTables()) > 0 {
+		return expression, true
+	}
+	expression, isReplaced = s.ReplacedColumns[column]
+	return expression, isReplaced
+}
+
 // overestimatedRow is a FROM item of one row for which the planner estimates a hundred rows. The planner has no
 // statistics for the columns of a security-barrier view. Without this item it would estimate one row for a join of two
 // shadows, and choose nested loops over the next shadow, which can use no index.
@@ -285,11 +294,11 @@ const overestimatedRow = "pg_catalog.json_array_elements('[0]') AS guessed"
 
 // shadowQuery returns the query of a catalog's shadow. It has the catalog's columns in their order, each unchanged,
 // replaced, or as a NULL of its type.
-func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
+func (f shadowViews) shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	columns := make([]string, len(source.Columns))
 	for i, c := range source.Columns {
 		value := "t." + catalog.QuoteIdent(c.Name)
-		replacement, isReplaced := s.ReplacedColumns[c.Name]
+		replacement, isReplaced := f.replacementOf(s, c.Name)
 		switch {
 		case isReplaced:
 			value = replacement
@@ -334,12 +343,12 @@ func listedRowsQuery(s catalog.Shadow, source *catalog.Relation) string {
 
 // readsQuery returns the query of catalog rows for relations that agents read through a view of pgconsent. The rows
 // describe that view under the relation's name.
-func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
+func (f shadowViews) readsQuery(s catalog.Shadow, source *catalog.Relation) string {
 	columns := make([]string, len(source.Columns))
 	for i, c := range source.Columns {
 		value, ok := s.ReadsColumns[c.Name]
 		if !ok {
-			value, ok = s.ReplacedColumns[c.Name]
+			value, ok = f.replacementOf(s, c.Name)
 		}
 		if !ok {
 			value = "t." + catalog.QuoteIdent(c.Name)

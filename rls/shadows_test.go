@@ -83,9 +83,11 @@ func TestEveryCatalogRelationIsClassified(t *testing.T) {
 		if !ok {
 			continue
 		}
-		for column := range s.ReplacedColumns {
-			if r.Column(column) == nil {
-				t.Errorf("%s has no column %s", s.Source, column)
+		for _, replaced := range []map[string]string{s.ReplacedColumns, s.MaskedColumns} {
+			for column := range replaced {
+				if r.Column(column) == nil {
+					t.Errorf("%s has no column %s", s.Source, column)
+				}
 			}
 		}
 	}

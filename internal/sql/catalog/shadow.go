@@ -66,8 +66,9 @@ type Shadow struct {
 	ReadsColumns  map[string]string
 	JoinCondition string
 
-	// ReplacedColumns has expressions that replace the values of columns.
-	ReplacedColumns map[string]string
+	// ReplacedColumns has expressions that replace the values of columns. If the policy lists the columns of a table,
+	// MaskedColumns come before them: these also ask whether a column is masked.
+	ReplacedColumns, MaskedColumns map[string]string
 }
 
 // HidesRows tells whether the view's own definition leaves out rows of the catalog.

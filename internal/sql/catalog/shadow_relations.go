@@ -172,21 +172,18 @@ var filteredShadows = []Shadow{
 			"attbyval", "attalign", "attstorage", "attcompression", "attnotnull", "atthasdef", "attidentity", "attgenerated",
 			"attisdropped", "attislocal", "attinhcount", "attcollation",
 		},
-		ReplacedColumns: map[string]string{
-			"atthasmissing": "false",
-			"atttypid":      maskedAttributeSQL("atttypid"),
-			"atttypmod":     maskedAttributeSQL("atttypmod"),
-			"attnotnull":    "t.attnotnull AND NOT " + isMaskedColumn,
+		ReplacedColumns: map[string]string{"atthasmissing": "false"},
+		MaskedColumns: map[string]string{
+			"atttypid": maskedAttributeSQL("atttypid"), "atttypmod": maskedAttributeSQL("atttypmod"),
+			"attnotnull": "t.attnotnull AND NOT " + isMaskedColumn,
 		},
 	},
 	{
 		Source: pgCatalog("pg_attrdef"), Where: isShownRelationSQL("t.adrelid") + " AND (t.adrelid, t.adnum)" + notHiddenColumns,
-		KeptColumns: []string{"oid", "adrelid", "adnum"},
-		ReplacedColumns: map[string]string{
-			"adbin": "CASE WHEN (t.adrelid, t.adnum) NOT IN (SELECT h.attrelid, h.attnum " +
-				"FROM pgconsent.narrowed_columns() AS h) AND " + isPlainDefaultSQL("pg_catalog.pg_get_expr(t.adbin, t.adrelid)") +
-				" THEN t.adbin END",
-		},
+		KeptColumns:     []string{"oid", "adrelid", "adnum"},
+		ReplacedColumns: map[string]string{"adbin": "CASE WHEN " + hasPlainDefault + " THEN t.adbin END"},
+		MaskedColumns: map[string]string{"adbin": "CASE WHEN (t.adrelid, t.adnum) NOT IN (SELECT h.attrelid, h.attnum " +
+			"FROM pgconsent.narrowed_columns() AS h) AND " + hasPlainDefault + " THEN t.adbin END"},
 	},
 	{
 		Source: pgCatalog("pg_index"), Where: isShownRelationSQL("t.indexrelid"),
@@ -335,6 +332,9 @@ func maskedAttributeSQL(attribute string) string {
     WHERE m.attrelid OPERATOR(pg_catalog.=) t.attrelid AND m.attnum OPERATOR(pg_catalog.=) t.attnum), t.` + attribute +
 		") ELSE t." + attribute + " END"
 }
+
+// hasPlainDefault is the condition that a row t of pg_attrdef is a plain default.
+var hasPlainDefault = isPlainDefaultSQL("pg_catalog.pg_get_expr(t.adbin, t.adrelid)")
 
 func unfilteredShadows(relations ...string) []Shadow {
 	var out []Shadow

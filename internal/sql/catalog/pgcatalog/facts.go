@@ -92,10 +92,19 @@ func (r *relationReader) factsOf(oid uint32) *relationFacts {
 	return f
 }
 
+// avoidMergeJoins sets, until the transaction ends, how queries about some relations are planned. Their generic plan does
+// not know how few relations they are about, and a merge join would read a whole catalog for them.
+func (r *relationReader) avoidMergeJoins(ctx context.Context) error {
+	if r.oids == nil {
+		return nil
+	}
+	return r.each(ctx, "SET LOCAL enable_mergejoin = off", nil, nil)
+}
+
 // read reads the facts. Relations that are in no snapshot, such as temporary tables, are left out.
 func (r *relationReader) read(ctx context.Context) error {
 	r.facts = map[uint32]*relationFacts{}
-	if err := r.together(ctx, r.readRelations, r.readParents, r.readViews, r.readColumns, r.readDefaults, r.readSequences,
+	if err := r.together(ctx, r.avoidMergeJoins, r.readRelations, r.readParents, r.readViews, r.readColumns, r.readDefaults, r.readSequences,
 		r.readPartitionedBy, r.readKeys, r.readVectors, r.readComparedIndexes, r.readValues, r.readChecks, r.readIndexFacts,
 		r.readGenerated, r.readPartitionKeys, r.readStatistics, r.readTriggers); err != nil {
 		return err

@@ -41,10 +41,8 @@ const (
 )
 
 // transactionSettings are the settings of the transaction that reads. Queries about some relations are planned once for
-// each connection: the generic plan serves for all of them, and planning takes longer than reading. Such a plan does not
-// know how few relations they are about: a merge join would read a whole catalog for them.
-var transactionSettings = append(slices.Clone(catalog.ReadingSettings), "SET LOCAL plan_cache_mode = force_generic_plan",
-	"SET LOCAL enable_mergejoin = off")
+// each connection: the generic plan serves for all of them, and planning takes longer than reading.
+var transactionSettings = append(slices.Clone(catalog.ReadingSettings), "SET LOCAL plan_cache_mode = force_generic_plan")
 
 // Reset makes the next Read read everything again.
 func (r *Reader) Reset() { r.lastSnapshot, r.facts, r.versions = nil, nil, nil }
