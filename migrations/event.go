@@ -19,6 +19,10 @@ var eventTriggers = []struct{ name, event, function, why string }{
 const eventTriggersReason = "DDL is noticed before an agent's next statement. Only a superuser may make event triggers; " +
 	"without them proxies look every two seconds."
 
+// TracksDDL is the SQL condition that the event triggers which record DDL exist and fire.
+const TracksDDL = `(SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>=) 2 FROM pg_catalog.pg_event_trigger AS t
+    WHERE t.evtfoid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('pgconsent.catalog_changed()') AND t.evtenabled IN ('O', 'A'))`
+
 // createEventTriggers makes the event triggers if the migrating role may do so. It skips an event trigger whose
 // function belongs to another role, since that role could make a superuser run any code.
 func (r *migrationRun) createEventTriggers(ctx context.Context) error {

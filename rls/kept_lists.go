@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/migrations"
 )
 
 // keptListBody returns the body of a function that returns one of the keptLists. The session keeps the lists in settings.
@@ -15,8 +16,7 @@ func keptListBody(name string) string {
 	return `DECLARE
   version text := (SELECT concat_ws('.', i.hash, (SELECT sum(c.n) FROM pgconsent.catalog_change AS c),
       floor(date_part('epoch', statement_timestamp()) / 60)) FROM pgconsent.installed AS i
-    WHERE (SELECT count(*) FROM pg_event_trigger AS t WHERE t.evtfoid = 'pgconsent.catalog_changed()'::regprocedure
-      AND t.evtenabled IN ('O', 'A')) >= 2);
+    WHERE ` + migrations.TracksDDL + `);
 BEGIN
 IF version IS NULL OR split_part(current_setting('` + setting + `', true), ' ', 1) IS DISTINCT FROM version THEN
   PERFORM pgconsent.keep_lists(COALESCE(version, ''));

@@ -143,7 +143,8 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 func TestPartsOfShadowsAreWhole(t *testing.T) {
 	w := newWorld(t, "CREATE SCHEMA other; CREATE TYPE pair AS (a int, b text); CREATE TYPE other.pair AS (a int)",
 		"CREATE TYPE mood AS ENUM ('calm'); CREATE TYPE other.mood AS ENUM ('glad'); CREATE DOMAIN short AS text CHECK (VALUE <> 'x')",
-		"CREATE TABLE hidden_table (id serial PRIMARY KEY, body text, person uuid REFERENCES people (id)); CREATE VIEW hidden_view AS SELECT 1 AS a",
+		"CREATE TABLE hidden_table (id serial PRIMARY KEY, body text, person uuid REFERENCES people (id))",
+		"CREATE VIEW hidden_view AS SELECT 1 AS a",
 		"ALTER TABLE memories ADD COLUMN hidden_one int REFERENCES hidden_table (id)",
 		"CREATE VIEW information_schema.made_later AS SELECT 1 AS a").migrate()
 	const (
@@ -161,8 +162,9 @@ func TestPartsOfShadowsAreWhole(t *testing.T) {
 		oids + "pgconsent_catalog.pg_class":      oids + "(" + shown + ") AS s",
 		oids + "pgconsent_catalog.pg_type":       oids + "(" + shownTypes + ") AS s",
 		oids + "pgconsent_catalog.pg_constraint": oids + "(" + shownConstraints + ") AS s",
-		"SELECT string_agg(enumlabel, ' ' ORDER BY enumlabel) FROM pgconsent_catalog.pg_enum WHERE enumlabel IN ('calm', 'glad')": "SELECT 'calm glad'",
-		"SELECT count(*) FROM pgconsent_catalog.pg_range WHERE rngtypid = 'int4range'::regtype":                                   "SELECT 1",
+		"SELECT string_agg(enumlabel, ' ' ORDER BY enumlabel) FROM pgconsent_catalog.pg_enum " +
+			"WHERE enumlabel IN ('calm', 'glad')": "SELECT 'calm glad'",
+		"SELECT count(*) FROM pgconsent_catalog.pg_range WHERE rngtypid = 'int4range'::regtype": "SELECT 1",
 		"SELECT string_agg(DISTINCT attrelid::text, ' ') FROM pgconsent_catalog.pg_attribute": "SELECT string_agg(DISTINCT " +
 			"attrelid::text, ' ') FROM pg_attribute WHERE attrelid IN (" + shown + ")",
 		"SELECT string_agg(indexrelid::text, ' ' ORDER BY indexrelid) FROM pgconsent_catalog.pg_index": "SELECT " +
@@ -171,9 +173,10 @@ func TestPartsOfShadowsAreWhole(t *testing.T) {
 			"'information_schema.made_later'::regclass, 'memories'::regclass, 'memories_pkey'::regclass, 'pg_class'::regclass)": "SELECT 6",
 		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname IN ('hidden_table', 'hidden_view', 'hidden_table_pkey', " +
 			"'hidden_table_id_seq')": "SELECT 0",
-		"SELECT count(*) FROM pgconsent_catalog.pg_type WHERE typname IN ('mood', '_mood', 'short', 'pair', '_pair', 'memories', '_memories')": "SELECT 11",
-		"SELECT count(*) FROM pgconsent_catalog.pg_type WHERE typname ~ 'hidden'":                                                              "SELECT 0",
-		"SELECT count(*) FROM pgconsent_catalog.pg_constraint WHERE conname ~ 'hidden' OR conname = 'short_check'":                             "SELECT 0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_type " +
+			"WHERE typname IN ('mood', '_mood', 'short', 'pair', '_pair', 'memories', '_memories')": "SELECT 11",
+		"SELECT count(*) FROM pgconsent_catalog.pg_type WHERE typname ~ 'hidden'":                                  "SELECT 0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_constraint WHERE conname ~ 'hidden' OR conname = 'short_check'": "SELECT 0",
 	} {
 		expected, err := query(w.super, want)
 		if err != nil {
@@ -202,7 +205,8 @@ func TestKeptListsFollowTheCatalogs(t *testing.T) {
 			// An empty list is used only if it is of this version. All statements of one Query have the same time.
 			const (
 				count = "SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname = 'memories'"
-				empty = "SELECT set_config('pgconsent.listed_relations', %s || split_part(current_setting('pgconsent.listed_relations'), ' ', 1) || ' {}', false) <> ''"
+				empty = "SELECT set_config('pgconsent.listed_relations', " +
+					"%s || split_part(current_setting('pgconsent.listed_relations'), ' ', 1) || ' {}', false) <> ''"
 			)
 			keptCount := map[bool]string{true: "0", false: "1"}[isSuperuser]
 			w.want(w.agent(user1), strings.Join([]string{count, fmt.Sprintf(empty, "''"), count}, ";"), "1,t,"+keptCount)
@@ -215,7 +219,8 @@ func testKeptLists(t *testing.T, w *world) {
 	t.Helper()
 	agent := w.agent(user1)
 	const (
-		shownNames = "SELECT string_agg(c.relname, ' ' ORDER BY c.relname) FROM pgconsent_catalog.pg_class AS c WHERE c.relname ~ '^(memories|hidden)_kept'"
+		shownNames = "SELECT string_agg(c.relname, ' ' ORDER BY c.relname) FROM pgconsent_catalog.pg_class AS c " +
+			"WHERE c.relname ~ '^(memories|hidden)_kept'"
 		shownTypes = "SELECT string_agg(t.typname, ' ' ORDER BY t.typname) FROM pgconsent_catalog.pg_type AS t WHERE t.typname ~ '^kept'"
 		shownKeys  = "SELECT string_agg(k.conname, ' ' ORDER BY k.conname) FROM pgconsent_catalog.pg_constraint AS k WHERE k.conname ~ '_kept'"
 	)

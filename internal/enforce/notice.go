@@ -118,10 +118,7 @@ func (d *database) waitForProbe(ctx context.Context) {
 // catalogVersion reads the version of the catalogs. It is the number of transactions that changed parts which concern
 // agents, as event triggers count them. known is false if these triggers do not exist.
 func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, known bool, err error) {
-	err = conn.QueryRow(ctx, `SELECT pgconsent.catalog_version(),
-		pg_catalog.count(*) OPERATOR(pg_catalog.>=) 2 FROM pg_catalog.pg_event_trigger AS t
-		WHERE t.evtfoid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('pgconsent.catalog_changed()')
-		AND t.evtenabled IN ('O', 'A')`).Scan(&version, &known)
+	err = conn.QueryRow(ctx, "SELECT pgconsent.catalog_version(), "+migrations.TracksDDL).Scan(&version, &known)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") {
 		return 0, false, migrations.ErrNotInstalled

@@ -108,7 +108,10 @@ func measureCatalogQueries(t *testing.T, db *pgtest.DB, proxy *instance.Proxy, t
 	for _, r := range catalogQueries {
 		measure := func(conn *pgconn.PgConn, condition string) time.Duration {
 			leastTime := time.Hour
-			for i := 0; i < rounds; {
+			for i, tries := 0, 0; i < rounds; tries++ {
+				if tries == 10*rounds {
+					t.Fatalf("%s: the pool opens and closes connections in nearly every round", r.name)
+				}
 				before := usedByEach(t, super, condition)
 				for _, sql := range r.sql {
 					if _, err := conn.Exec(t.Context(), placeholders.Replace(sql)).ReadAll(); err != nil {

@@ -1,13 +1,15 @@
 package doctor
 
-import "context"
+import (
+	"context"
+
+	"github.com/pgconsent/pgconsent/migrations"
+)
 
 // checkDDL warns if the event triggers are missing or disabled, so that the proxy notices DDL only by polling.
 func checkDDL(ctx context.Context, x *examination) ([]Finding, error) {
-	var n int
-	err := x.conn.QueryRow(ctx, `SELECT pg_catalog.count(*) FROM pg_catalog.pg_event_trigger AS t
-		WHERE t.evtfoid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('pgconsent.catalog_changed()') AND t.evtenabled IN ('O', 'A')`).Scan(&n)
-	if err != nil || n >= 2 {
+	var tracksDDL bool
+	if err := x.conn.QueryRow(ctx, "SELECT "+migrations.TracksDDL).Scan(&tracksDDL); err != nil || tracksDDL {
 		return nil, err
 	}
 	return []Finding{{"ddl", SeverityHardening,

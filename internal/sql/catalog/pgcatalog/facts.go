@@ -104,8 +104,8 @@ func (r *relationReader) avoidMergeJoins(ctx context.Context) error {
 // read reads the facts. Relations that are in no snapshot, such as temporary tables, are left out.
 func (r *relationReader) read(ctx context.Context) error {
 	r.facts = map[uint32]*relationFacts{}
-	if err := r.together(ctx, r.avoidMergeJoins, r.readRelations, r.readParents, r.readViews, r.readColumns, r.readDefaults, r.readSequences,
-		r.readPartitionedBy, r.readKeys, r.readVectors, r.readComparedIndexes, r.readValues, r.readChecks, r.readIndexFacts,
+	if err := r.together(ctx, r.avoidMergeJoins, r.readRelations, r.readParents, r.readViews, r.readColumns, r.readDefaults,
+		r.readSequences, r.readPartitionedBy, r.readKeys, r.readVectors, r.readComparedIndexes, r.readValues, r.readChecks, r.readIndexFacts,
 		r.readGenerated, r.readPartitionKeys, r.readStatistics, r.readTriggers); err != nil {
 		return err
 	}
