@@ -32,7 +32,7 @@ func TestClaimsAreTheServers(t *testing.T) {
 		}
 	}
 	probes, knownProbes := 0, 0
-	for seed := range conversationSeeds(200) {
+	for seed := range conversationSeeds(100) {
 		script := claimsConversation(rand.New(rand.NewPCG(uint64(seed), 3)))
 		if seed == 0 { // a failure after DISCARD ALL does not undo it
 			script = [][]pgx3.FrontendMessage{{q("SET app.a = '1'"), pa("", "DISCARD ALL"), bi("", ""), ex("", 0), q("SELECT 1/0"), q(probeQuery(1))}}

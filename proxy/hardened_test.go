@@ -30,7 +30,7 @@ func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
 	for i, p := range []*testProxy{startProxy(t, withDecider(hardened)), startProxy(t,
 		withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, wideBound(true) }))} {
-		for seed := range conversationSeeds(100) {
+		for seed := range conversationSeeds(50) {
 			script := randomConversation(rand.New(rand.NewPCG(uint64(seed), 13)))
 			for _, round := range script {
 				for k, m := range round {

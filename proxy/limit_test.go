@@ -59,7 +59,7 @@ func TestScriptsWithinBounds(t *testing.T) {
 func TestRandomScriptsWithinBounds(t *testing.T) {
 	tier.All(t)
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) }))
-	for seed := range conversationSeeds(60) {
+	for seed := range conversationSeeds(30) {
 		script := randomConversation(rand.New(rand.NewPCG(uint64(seed), 11)))
 		want := comparableLines(playConversation(t, p.connectDirect(t), script))
 		got := comparableLines(playConversation(t, p.connectRaw(t), script))
@@ -179,7 +179,7 @@ func TestEndedResults(t *testing.T) {
 		return numbers
 	}
 	kinds := map[string]int{}
-	for seed := range conversationSeeds(60) {
+	for seed := range conversationSeeds(30) {
 		script := syncBeforeQueries(largeResultConversation(rand.New(rand.NewPCG(uint64(seed), 13)))...)
 		toServer := connectPeer(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s options='-c test.bounded=on'", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
 		want := comparableLines(playConversation(t, toServer, script))

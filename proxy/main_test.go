@@ -340,7 +340,7 @@ func storedCredentials(password string) scram.StoredCredentials {
 	if err != nil {
 		panic(err)
 	}
-	c, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096})
+	c, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: "0123456789abcdef", Iters: 16})
 	if err != nil {
 		panic(err)
 	}

@@ -56,7 +56,7 @@ func TestRandomScriptsInPool(t *testing.T) {
 	}
 	defer otherSessions.Wait()
 	defer close(stop)
-	randomScripts(t, p, 100, withoutFailedTransactions)
+	randomScripts(t, p, 50, withoutFailedTransactions)
 }
 
 // withoutFailedTransactions leaves out answers in a failed transaction, except ReadyForQuery. In that state PostgreSQL

@@ -134,7 +134,7 @@ func formatScript(script [][]pgx3.FrontendMessage) string {
 
 // TestRandomScripts plays conversations of a fixed seed on the server and through the proxy, and compares the answers.
 // Each round reaches the proxy in one piece.
-func TestRandomScripts(t *testing.T) { randomScripts(t, startProxy(t), 200, allLines) }
+func TestRandomScripts(t *testing.T) { randomScripts(t, startProxy(t), 100, allLines) }
 
 // allLines returns transcripts unchanged.
 func allLines(transcript []string) []string { return transcript }
@@ -143,7 +143,7 @@ func allLines(transcript []string) []string { return transcript }
 func TestRandomScriptsInPieces(t *testing.T) {
 	for name, size := range readSizes {
 		if size != nil {
-			t.Run(name, func(t *testing.T) { randomScripts(t, startProxy(t, splitReads(size)), 100, allLines) })
+			t.Run(name, func(t *testing.T) { randomScripts(t, startProxy(t, splitReads(size)), 50, allLines) })
 		}
 	}
 }
@@ -176,7 +176,7 @@ func randomScripts(t *testing.T, p *testProxy, n int, normalize func([]string) [
 
 // conversationSeeds returns the seeds of conversations: perRun in a quick run, more in longer ones.
 func conversationSeeds(perRun int) iter.Seq[int] {
-	first, n := int(tier.Seed()-1)<<20, tier.Count(perRun, 2*perRun, 20*perRun)
+	first, n := int(tier.Seed()-1)<<20, tier.Count(perRun, 4*perRun, 40*perRun)
 	return func(yield func(int) bool) {
 		for i := range n {
 			if !yield(first + i) {

@@ -312,7 +312,7 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	run("INSERT INTO mark VALUES (0)")
 	run("GRANT SELECT ON mark TO wire_agent")
 	shownRows, refused, n := 0, 0, 0
-	for seed := range conversationSeeds(200) {
+	for seed := range conversationSeeds(100) {
 		c := p.connectRaw(t)
 		script := syncBeforeQueries(snapshotConversation(rand.New(rand.NewPCG(uint64(seed), 5)))...)
 		for i, round := range script {

@@ -41,7 +41,7 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 				err
 		}
 	}
-	for seed := range conversationSeeds(30) {
+	for seed := range conversationSeeds(15) {
 		w.seed, w.rights = uint64(seed), 1
 		r := rand.New(rand.NewPCG(uint64(seed), 12))
 		script := randomConversation(r)

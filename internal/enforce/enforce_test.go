@@ -110,18 +110,32 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 }
 func (b *syncBuffer) String() string { b.mu.Lock(); defer b.mu.Unlock(); return b.b.String() }
 
+// installation is what a test's database has from the beginning. Databases with the same one are copies of a template,
+// in which the policy was installed once.
+type installation struct {
+	more    string // SQL to run after the schema
+	policy  string
+	options rls.Options
+}
+
+// The policy rules, without and with signed views.
+var (
+	plainRules  = installation{policy: rules}
+	signedRules = installation{policy: rules, options: rls.Options{SignedViews: true}}
+)
+
 // prepare makes the database and a configuration of the enforcer. change may modify the configuration.
-func prepare(t testing.TB, change func(*world)) *world {
+func prepare(t testing.TB, has installation, change func(*world)) *world {
 	t.Helper()
 	w := &world{t: t, log: &syncBuffer{}, audit: t.TempDir(), policy: filepath.Join(t.TempDir(), "policy.yaml")}
-	w.db = pgtest.Template(t, "enforced", func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, schema); err != nil {
+	w.db = pgtest.Template(t, fmt.Sprintf("enforced %+v", has), func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, schema+has.more); err != nil {
 			return err
 		}
-		return install(ctx, conn, rules)
+		return installWith(ctx, conn, has.policy, has.options)
 	})
 	w.dba = w.db.Connect(t, "postgres")
-	w.write(rules)
+	w.write(has.policy)
 	w.cfg = Config{
 		Databases:     []Database{{Name: "memories", PolicyPath: w.policy, ControlConnection: w.db.DSN("pgconsent_control", ""), SearchPath: []string{"public"}}},
 		Agents:        []Agent{agent("caregiver", ann), agent("other", bob)},
@@ -137,7 +151,12 @@ func prepare(t testing.TB, change func(*world)) *world {
 
 func start(t testing.TB, change func(*world)) *world {
 	t.Helper()
-	w := prepare(t, change)
+	return startWith(t, plainRules, change)
+}
+
+func startWith(t testing.TB, has installation, change func(*world)) *world {
+	t.Helper()
+	w := prepare(t, has, change)
 	if w.cfg.Audit == nil {
 		log, err := audit.Open(audit.Config{Dir: w.audit, Log: w.cfg.Log, ReleaseTimeout: tier.Patience})
 		if err != nil {
@@ -516,7 +535,7 @@ func TestDisabledAgentLosesItsSessions(t *testing.T) {
 
 // The enforcer compares the policy installed in the database with its own, at the start and at each refresh.
 func TestOtherPolicyInstalled(t *testing.T) {
-	w := prepare(t, nil)
+	w := prepare(t, plainRules, nil)
 	w.write(wider)
 	log, err := audit.Open(audit.Config{Mode: audit.ModeOff})
 	if err != nil {
@@ -868,7 +887,7 @@ func TestNewRefuses(t *testing.T) {
 		}, "the wall is down"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := prepare(t, nil)
+			w := prepare(t, plainRules, nil)
 			w.cfg.Audit = log
 			tc.change(&w.cfg)
 			e, err := New(t.Context(), w.cfg)

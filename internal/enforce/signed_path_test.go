@@ -11,18 +11,14 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/rewrite"
-	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 // If a probe has switched off the signed path, it stays off, and agents are served nevertheless.
 func TestSignedPathIsSwitchedOff(t *testing.T) {
 	var off syncFlag
-	w := start(t, func(w *world) {
+	w := startWith(t, signedRules, func(w *world) {
 		w.cfg.RewriteMode = rewrite.AlwaysSignedMode
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
-			t.Fatal(err)
-		}
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
 			if off.get() {
 				return SignedPathOff{"a probe"}
@@ -52,11 +48,8 @@ func TestSignedPathIsSwitchedOff(t *testing.T) {
 func TestSignedPathStaysOff(t *testing.T) {
 	tier.All(t)
 	var off syncFlag
-	w := start(t, func(w *world) {
+	w := startWith(t, signedRules, func(w *world) {
 		w.cfg.RewriteMode, w.cfg.ProbeInterval = rewrite.AlwaysSignedMode, time.Hour
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
-			t.Fatal(err)
-		}
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
 			if off.get() {
 				return SignedPathOff{"a probe"}
@@ -104,12 +97,7 @@ func TestSignedPathStaysOff(t *testing.T) {
 // The types that a Parse message declares for parameters decide whether the statement may use the signed path.
 func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 	tier.All(t)
-	w := start(t, func(w *world) {
-		w.cfg.RewriteMode = rewrite.AlwaysSignedMode
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	w := startWith(t, signedRules, func(w *world) { w.cfg.RewriteMode = rewrite.AlwaysSignedMode })
 	c := w.client("caregiver")
 	for _, q := range []struct {
 		sql   string
@@ -158,12 +146,7 @@ func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 // declared or not, on both paths.
 func TestDeclaredTypesOfAnyParameter(t *testing.T) {
 	tier.All(t)
-	w := start(t, func(w *world) {
-		w.cfg.RewriteMode = rewrite.AlwaysSignedMode
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	w := startWith(t, signedRules, func(w *world) { w.cfg.RewriteMode = rewrite.AlwaysSignedMode })
 	c := w.client("caregiver")
 	const xid8, nothing, xid, numeric = 5069, 4_000_000_000, 28, 1700
 	for sql, path := range map[string]verdict.Path{
@@ -250,12 +233,7 @@ func TestDeclaredTypesWithUserCasts(t *testing.T) {
 // A statement that was decided for row security stays so at a recheck with changed catalogs.
 func TestRecheckKeepsTheRowSecurityPath(t *testing.T) {
 	tier.All(t)
-	w := start(t, func(w *world) {
-		w.cfg.RewriteMode = rewrite.AlwaysSignedMode
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	w := startWith(t, signedRules, func(w *world) { w.cfg.RewriteMode = rewrite.AlwaysSignedMode })
 	c := w.client("caregiver")
 	v := c.Decide(t.Context(), titles, verdict.Extended)
 	plain := c.UseRowSecurity(t.Context(), v, nil)

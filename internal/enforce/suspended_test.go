@@ -19,12 +19,7 @@ import (
 // withSignedViews starts an enforcer that serves the rules by signed views, which list columns.
 func withSignedViews(t *testing.T) *world {
 	t.Helper()
-	return start(t, func(w *world) {
-		w.cfg.RewriteMode = rewrite.AutoMode
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	return startWith(t, signedRules, func(w *world) { w.cfg.RewriteMode = rewrite.AutoMode })
 }
 
 // TestAlteredTablesAreSuspended: a listed table that has been altered since the policy was installed is suspended, and
@@ -145,6 +140,12 @@ func TestCreatedAndDroppedFunctionsAndTables(t *testing.T) {
 	const calling = rules + `  notes: { rows: [ { own: { column: user_id, is: user } } ] }
 functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 `
+	installed := installation{more: `
+		CREATE TABLE notes (id int PRIMARY KEY, user_id uuid);
+		CREATE FUNCTION about(notes) RETURNS int LANGUAGE sql STABLE RETURN 1;
+		CREATE FUNCTION calm() RETURNS int LANGUAGE sql STABLE RETURN 1;
+		CREATE FUNCTION fixed() RETURNS int LANGUAGE sql IMMUTABLE RETURN 1`,
+		policy: calling, options: rls.Options{SignedViews: true}}
 	const calm, fixed, notes, people = "SELECT calm()", "SELECT fixed()", "SELECT count(*) FROM notes", "SELECT name FROM people"
 	for _, c := range []struct {
 		change    string
@@ -164,17 +165,7 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 			[]string{calm, fixed, notes, people, titles}},
 	} {
 		t.Run(c.change, func(t *testing.T) {
-			w := start(t, func(w *world) {
-				w.exec(`CREATE TABLE notes (id int PRIMARY KEY, user_id uuid);
-					CREATE FUNCTION about(notes) RETURNS int LANGUAGE sql STABLE RETURN 1;
-					CREATE FUNCTION calm() RETURNS int LANGUAGE sql STABLE RETURN 1;
-					CREATE FUNCTION fixed() RETURNS int LANGUAGE sql IMMUTABLE RETURN 1`)
-				w.write(calling)
-				w.cfg.RewriteMode = rewrite.AutoMode
-				if err := installWith(t.Context(), w.dba, calling, rls.Options{SignedViews: true}); err != nil {
-					t.Fatal(err)
-				}
-			})
+			w := startWith(t, installed, func(w *world) { w.cfg.RewriteMode = rewrite.AutoMode })
 			all := []string{calm, fixed, notes, people, titles}
 			answered := func(c *client, sql string) {
 				if _, err := c.query(sql); err != nil {

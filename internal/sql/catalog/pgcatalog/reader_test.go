@@ -216,7 +216,7 @@ func TestRandomIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 			checkSameAsFullRead(t, r, conn, "nothing")
 			var statementsSince []string
 			doneCount, inTransaction := 0, false
-			for range tier.Count(75, 300, 300) {
+			for range tier.Count(45, 300, 300) {
 				name1, name2 := names[random.IntN(len(names))], names[random.IntN(len(names))]
 				sql := fmt.Sprintf(randomDDL[random.IntN(len(randomDDL))]+"%.0[4]s", name1, name2, random.IntN(5), "") // uses all arguments
 				if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err == nil {
