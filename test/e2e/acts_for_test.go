@@ -60,9 +60,8 @@ func userTokenOf(user int) string { return fmt.Sprintf("secret-token-of-%d", use
 
 func startManyUsers(t *testing.T, mode harness.Mode, policyLines string, changeDatabase ...func(*harness.Database)) *manyUserProxy {
 	t.Helper()
-	m := &manyUserProxy{db: pgtest.Database(t), auditFolder: t.TempDir() + "/audit"}
+	m := &manyUserProxy{db: pgtest.Filled(t, manySetup), auditFolder: t.TempDir() + "/audit"}
 	m.tokenExpiry.Store(time.Now().Add(time.Hour).Unix())
-	harness.Exec(t, m.db, manySetup)
 	d := harness.Database{Name: "many", DB: m.db, SearchPath: []string{"public"}, Policy: manyPolicy + policyLines, Audit: m.auditFolder,
 		VerifyUser: func(_ context.Context, token, _, _ string) (map[string]string, time.Time, error) {
 			user, ok := strings.CutPrefix(token, "secret-token-of-")

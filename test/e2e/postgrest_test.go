@@ -84,16 +84,9 @@ type restPair struct {
 
 func startPostgREST(t *testing.T, mode harness.Mode) *restPair {
 	t.Helper()
-	p := &restPair{}
-	func() {
-		defer pgtest.Lock(t, "roles")()
-		p.db, p.twin = pgtest.Database(t), pgtest.Database(t)
-		harness.Exec(t, p.twin, `DO $$ BEGIN
+	p := &restPair{db: pgtest.Filled(t, restSchema+restHidden+restRows), twin: pgtest.Filled(t, `DO $$ BEGIN
 			IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'postgrest_twin') THEN CREATE ROLE postgrest_twin LOGIN; END IF;
-		END $$`)
-		harness.Exec(t, p.twin, restSchema+restRows+restByHand)
-	}()
-	harness.Exec(t, p.db, restSchema+restHidden+restRows)
+		END $$;`+restSchema+restRows+restByHand)}
 	d := harness.Database{Name: "rest", DB: p.db, SearchPath: []string{"public"}, Policy: restPolicy}
 	harness.Install(t, d, mode)
 	p.proxy = harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{

@@ -36,6 +36,16 @@ func Template(t testing.TB, name string, build BuildFunc) *DB {
 	return copyOf(t, templateOf(name, false), emptyTemplate, build)
 }
 
+// Filled returns a database in which the superuser has run these statements. For the same statements, they run once per
+// process, and each further database is a copy.
+func Filled(t testing.TB, sql string) *DB {
+	t.Helper()
+	return Template(t, "filled by "+sql, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+		return err
+	})
+}
+
 // Temporary does the same as Template for a database that no other test needs. The template and its copies are dropped
 // when t ends.
 func Temporary(t testing.TB, name string, build BuildFunc) *DB {
