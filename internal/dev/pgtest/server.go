@@ -62,10 +62,8 @@ func StartShared(ctx context.Context, dir string) (*RunningServer, error) {
 	if err != nil {
 		return nil, err
 	}
+	first.compressByLZ4(ctx)
 	config := serverConfig(dir, "")
-	if first.compressesByLZ4(ctx) {
-		config.Settings["default_toast_compression"] = "lz4"
-	}
 	config.Environment = keptHeap
 	initial := first.cluster.DataDir + ".initial"
 	if err := first.cluster.Stop(); err != nil {
@@ -91,18 +89,19 @@ func StartShared(ctx context.Context, dir string) (*RunningServer, error) {
 }
 
 // keptHeap are variables by which glibc keeps the heap of a server process, instead of returning it to the kernel and
-// asking for it again. Both settings of [StartShared] make the tests take less processor time, and change no answer.
+// asking for it again. This setting and that of compressByLZ4 make the tests take less processor time, and change no
+// answer.
 var keptHeap = []string{"MALLOC_TOP_PAD_=1048576", "MALLOC_TRIM_THRESHOLD_=134217728"}
 
-// compressesByLZ4 reports whether the server was built with lz4, which compresses the definitions of views faster.
-func (r *RunningServer) compressesByLZ4(ctx context.Context) bool {
+// compressByLZ4 lets the server compress by lz4 if it was built with it: the definitions of views are stored faster. The
+// setting stays in the data folder, and so in the copies with which packages start servers of their own.
+func (r *RunningServer) compressByLZ4(ctx context.Context) {
 	conn, err := pgx.Connect(ctx, (&DB{Name: "postgres", SocketDir: r.SocketDir, Port: r.Port}).DSN("postgres", ""))
 	if err != nil {
-		return false
+		return
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.Exec(ctx, "SET default_toast_compression = 'lz4'")
-	return err == nil
+	_, _ = conn.Exec(ctx, "ALTER SYSTEM SET default_toast_compression = 'lz4'")
 }
 
 func serverConfig(dir, initial string) pgcluster.Config {
