@@ -136,7 +136,7 @@ func (c *conn) serveCancel(n int) error {
 	}
 	for _, u := range c.server.cancels.ownerServers() {
 		if err := u.cancel(body); err != nil {
-			c.log.Warn("cancel request not delivered", "error", err)
+			c.log().Warn("cancel request not delivered", "error", err)
 		}
 	}
 	return errPeerGone

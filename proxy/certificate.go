@@ -15,7 +15,7 @@ func (c *conn) verifyCertificate(user string, judge func(*x509.Certificate) erro
 		err = judge(leaf)
 	}
 	if err != nil {
-		c.log.Info("a certificate was refused", "agent", user, "cause", err)
+		c.log().Info("a certificate was refused", "agent", user, "cause", err)
 		return false
 	}
 	c.token, c.byCertificate = TokenGrant{Until: expiry}, true

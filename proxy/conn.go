@@ -27,7 +27,6 @@ var errPeerGone = errors.New("peer is gone")
 type conn struct {
 	server *Server
 	id     string
-	log    *slog.Logger
 	ctx    context.Context // canceled when the connection ends
 	cancel context.CancelFunc
 
@@ -58,10 +57,12 @@ func newConn(s *Server, nc net.Conn) *conn {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id)
 	c := &conn{server: s, id: hex.EncodeToString(id), client: nc}
-	c.log = s.log.With("session", c.id)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
+
+// log returns the logger for lines about this connection.
+func (c *conn) log() *slog.Logger { return c.server.log.With("session", c.id) }
 
 // serve handles the connection until both sides are closed. It runs in a goroutine of its own.
 func (c *conn) serve() {
@@ -88,7 +89,7 @@ func (c *conn) rejectLogin() {
 // the stack, since the value may quote data. It must be deferred directly.
 func (c *conn) recoverPanic() {
 	if r := recover(); r != nil {
-		c.log.Error("panic in a session", "kind", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+		c.log().Error("panic in a session", "kind", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 		c.end(sqlstate.AsError(errors.New("panic")))
 	}
 }
@@ -134,7 +135,7 @@ func (c *conn) conclude(err error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.end(sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonIdentity, "canceling authentication due to timeout"))
 	default:
-		c.log.Debug("connection lost", "error", err)
+		c.log().Debug("connection lost", "error", err)
 		c.end(nil)
 	}
 }
@@ -172,7 +173,7 @@ func (c *conn) close() {
 	}
 	if reason != nil {
 		if reason.Cause != nil {
-			c.log.Warn("session ended", "code", reason.Code, "message", reason.Message, "cause", reason.Cause)
+			c.log().Warn("session ended", "code", reason.Code, "message", reason.Message, "cause", reason.Cause)
 		}
 		if !broken {
 			_ = c.client.SetWriteDeadline(time.Now().Add(time.Second))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 )
 
 // connector gets connections to the server for one session. The session has a connection of its own, or shares those of
@@ -14,17 +15,18 @@ type connector struct {
 	server          *Server
 	upstream        Upstream
 	database        string
-	settings        map[string]string // the startup settings of the session
-	startupSettings string            // the startup settings as [startupKey] writes them
-	pool            *pool             // nil: the session has a connection of its own
-	wait            time.Duration     // how long the session waits for a connection of the pool
+	settings        map[string]string     // the startup settings of the session
+	startupSettings unique.Handle[string] // the startup settings as [startupKey] writes them; only set with a pool
+	pool            *pool                 // nil: the session has a connection of its own
+	wait            time.Duration         // how long the session waits for a connection of the pool
 }
 
 func newConnector(s *Server, key agentKey, route Route, settings map[string]string) *connector {
 	l := &connector{server: s, upstream: route.Upstream, database: key.database, settings: settings}
+	l.upstream.Params = s.settings.equalTo(l.upstream.Params)
 	if route.Pool != nil {
 		l.pool, l.wait = s.pools.poolFor(key, route.Pool.Size), route.Pool.Wait
-		l.startupSettings = startupKey(settings, route.Upstream.Params)
+		l.startupSettings = unique.Make(startupKey(settings, l.upstream.Params))
 	}
 	return l
 }
@@ -63,7 +65,12 @@ func (l *connector) take(ctx context.Context) (*serverConn, error) {
 func (l *connector) dial(ctx context.Context) (*serverConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.server.config.DialTimeout)
 	defer cancel()
-	return l.upstream.dial(ctx, l.database, l.settings, l.pool != nil)
+	c, err := l.upstream.dial(ctx, l.database, l.settings, l.pool != nil)
+	if err != nil {
+		return nil, err
+	}
+	c.parameters, c.startupSettings = l.server.settings.equalTo(c.parameters), l.startupSettings
+	return c, nil
 }
 
 // giveUp closes a connection that take returned, and frees its place.

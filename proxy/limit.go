@@ -86,7 +86,7 @@ func (a *answers) cutResult(x *execution, bound verdict.ExceededBound) {
 	a.ledger.failPortal(x)
 	a.tail.isSkipped = true
 	a.endedResult = endedResult{execution: x, clientError: encodeError(nil, "ERROR", err), cancelDone: make(chan error, 1)}
-	server, key := a.cancelTarget, a.connection.key
+	server, key := a.connector.upstream, a.connection.key
 	go func(canceled chan<- error) { canceled <- server.cancel(key) }(a.endedResult.cancelDone)
 }
 

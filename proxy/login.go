@@ -86,6 +86,7 @@ func (c *conn) logInAgent(st *startup, route Route) (serveSession func() error, 
 		return nil, refusal
 	}
 	release = releaseSession
+	settings = c.server.settings.equalTo(settings)
 	connector := newConnector(c.server, key, route, settings)
 	server, err := connector.take(c.ctx)
 	if err != nil {
@@ -132,7 +133,7 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 		return nil, sqlstate.AsError(err)
 	}
 	s = newSession(c, decider, connector, majorVersion(server.parameters["server_version"]))
-	s.cancelTarget, s.whilePaused = route.Upstream, route.Paused
+	s.whilePaused = route.Paused
 	s.requests.pooling.server = server.serverStarted
 	if s.pooled() {
 		s.requests.pooling.returned = make(chan struct{}, 1)

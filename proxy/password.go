@@ -36,7 +36,7 @@ func (c *conn) verifyPassword(user string, verify func(context.Context, string) 
 	}
 	token, err := verify(c.ctx, string(password))
 	if err != nil {
-		c.log.Info("a token was refused", "agent", user, "cause", err)
+		c.log().Info("a token was refused", "agent", user, "cause", err)
 		return wrongPasswordError(user)
 	}
 	c.token = token

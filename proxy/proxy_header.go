@@ -57,7 +57,7 @@ func (c *conn) readProxyHeader() error {
 	}
 	if err != nil {
 		balancer := c.client.RemoteAddr().String()
-		c.log.Info("a connection without a right PROXY header was refused", "from", balancer, "cause", err)
+		c.log().Info("a connection without a right PROXY header was refused", "from", balancer, "cause", err)
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
 			"a connection from this network must begin with a PROXY header").
 			WithHint("proxy_protocol.from in the configuration of pgconsent lists the network. " +

@@ -63,6 +63,7 @@ type Server struct {
 	cancels          cancelKeys
 	slots            sessionSlots
 	pools            pools
+	settings         sharedSettings
 	largeBufferBytes atomic.Int64 // bytes of the large buffers that hold agents' messages
 
 	mu           sync.Mutex

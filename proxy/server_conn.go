@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -33,9 +34,9 @@ type serverConn struct {
 	needsReset   bool              // the server process may hold other state: sequence values, settings, locks
 	namesToClose []string          // the server's names of statements that the proxy must close
 
-	startupSettings string            // the startup settings, as [startupKey] writes them
-	initial         map[string]string // the settings' values at the connection's start
-	idleSince       time.Time         // since when no session has the connection
+	startupSettings unique.Handle[string] // the startup settings, as [startupKey] writes them; only set with a pool
+	initial         map[string]string     // the settings' values at the connection's start
+	idleSince       time.Time             // since when no session has the connection
 
 	mu      sync.Mutex
 	session *session // the session that gets the server's answers; nil: no session has the connection

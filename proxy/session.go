@@ -19,8 +19,7 @@ type session struct {
 	noticeSource  verdict.NoticeSource  // the decider, if it implements NoticeSource
 	channelFilter verdict.ChannelFilter // the decider, if it implements ChannelFilter
 	backend       verdict.Backend
-	cancelTarget  Upstream // the server that gets this session's cancel requests
-	clientPID     uint32   // the process id in the client's cancel key
+	clientPID     uint32 // the process id in the client's cancel key
 	ledger        *ledger
 	outgoing      sync.WaitGroup
 	retry         retryState
@@ -173,7 +172,7 @@ func (s *session) cancelUpstream() {
 	}
 	defer c.runningCancels.Done()
 	defer c.canceling.Add(-1)
-	if err := s.cancelTarget.cancel(c.key); err != nil {
-		s.log.Warn("cancel request not delivered", "error", err)
+	if err := s.connector.upstream.cancel(c.key); err != nil {
+		s.log().Warn("cancel request not delivered", "error", err)
 	}
 }

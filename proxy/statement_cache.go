@@ -26,7 +26,6 @@ const DefaultStatementCache = 100
 const (
 	maxCachedText  = 64 << 10 // limit of each cached text, in bytes
 	maxCachedTexts = 1 << 20  // limit of the cached texts together, in bytes
-	maxSeenHashes  = 128      // how many texts that occurred once are remembered
 )
 
 const (
@@ -86,7 +85,7 @@ type statementCache struct {
 	statements     map[cacheKey]*cachedStatement
 	recent         list.List // the *cachedStatement values, the most recently used one in front
 	textBytes      int
-	seenHashes     []uint64 // hash table of texts that occurred once
+	seen           seenTexts
 	lastNumber     uint64   // the number in the name that was made last
 	pending        int      // how many statements are being prepared
 	namesToClose   []string // server's names of dropped statements that the proxy must still close
@@ -129,19 +128,7 @@ func (c *statementCache) hasRoom() bool {
 
 // wasSeen reports whether a text has occurred before, as far as the cache remembers.
 func (c *statementCache) wasSeen(text string) bool {
-	if c.preparesAtOnce {
-		return true
-	}
-	if c.seenHashes == nil {
-		c.seenHashes = make([]uint64, maxSeenHashes)
-	}
-	hash := maphash.String(cacheSeed, text)
-	slot := &c.seenHashes[hash%maxSeenHashes]
-	if *slot == hash {
-		return true
-	}
-	*slot = hash
-	return false
+	return c.preparesAtOnce || c.seen.add(maphash.String(cacheSeed, text))
 }
 
 // add adds a new statement, and drops the least recently used ones to make room. It returns nil if there is no room.

@@ -136,7 +136,7 @@ func (c *conn) startTLS(nc net.Conn, isDirect bool) error {
 	b := &channelBinding{}
 	t := tls.Server(nc, b.watch(cfg))
 	if err := t.HandshakeContext(c.ctx); err != nil {
-		c.log.Debug("TLS handshake failed", "error", err)
+		c.log().Debug("TLS handshake failed", "error", err)
 		c.setBroken(true)
 		return errPeerGone
 	}

@@ -82,7 +82,7 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 		return nil, unreachableError(err)
 	}
 	c := newServerConn(hc, string(results[0].Rows[0][0]), u)
-	c.initial, c.startupSettings = initial, startupKey(settings, u.Params)
+	c.initial = initial
 	return c, nil
 }
 

@@ -284,6 +284,9 @@ func agentAttributes(p *policy.Policy, a Agent) (map[string]string, error) {
 			attributes[declared.Name] = value
 		}
 	}
+	if maps.Equal(attributes, a.Attributes) {
+		attributes = a.Attributes // so that the agent's sessions share one map
+	}
 	for _, name := range slices.Sorted(maps.Keys(a.Attributes)) {
 		if _, ok := p.Attribute(name); !ok {
 			problems = append(problems, fmt.Errorf("attribute %s is not one that the policy declares", name))

@@ -112,8 +112,8 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	s.proxy, err = proxy.New(proxy.Config{
-		TLS: s.certificate.Load, BalancerNetworks: cfg.Proxies.Networks(), Router: s.router, Log: s.log, Metrics: s.metrics,
-		MaxSessions: s.maxSessions, MaxText: cfg.StatementBytes(),
+		TLS: s.certificate.Load, BalancerNetworks: cfg.Proxies.Networks(), Router: s.router, Log: s.log,
+		Metrics: collectAtLogins(s.metrics), MaxSessions: s.maxSessions, MaxText: cfg.StatementBytes(),
 	})
 	if err == nil {
 		s.metrics.WatchPools(s.poolNumbers)
