@@ -139,7 +139,7 @@ func settledUse(t *testing.T, conn *pgx.Conn) time.Duration {
 		time.Sleep(2 * refresh)
 		used := usedByProxy(t, conn)
 		if used-last < 20*time.Millisecond {
-			return last
+			return used
 		}
 		last = used
 	}
