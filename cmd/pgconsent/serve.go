@@ -30,7 +30,7 @@ func (c serveCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	serve.LimitProcessors()
+	serve.LimitProcessors(cfg)
 	defer serve.ReduceGC()()
 	service, err := serve.New(s.ctx, serve.Options{Config: cfg, Log: s.log, DrainTime: c.Drain,
 		Version: readVersion().String()})
