@@ -30,7 +30,7 @@ func (t *seenTexts) add(hash uint64) (wasThere bool) {
 	return false
 }
 
-func (t *seenTexts) slot(h uint32) *uint32 { return &t.hashes[int(h)%len(t.hashes)] }
+func (t *seenTexts) slot(h uint32) *uint32 { return &t.hashes[h%uint32(len(t.hashes))] }
 
 func (t *seenTexts) grow() {
 	before := t.hashes
