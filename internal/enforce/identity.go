@@ -284,7 +284,7 @@ func agentAttributes(p *policy.Policy, a Agent) (map[string]string, error) {
 			attributes[declared.Name] = value
 		}
 	}
-	if maps.Equal(attributes, a.Attributes) {
+	if len(attributes) > 0 && maps.Equal(attributes, a.Attributes) {
 		attributes = a.Attributes // so that the agent's sessions share one map
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Attributes)) {
