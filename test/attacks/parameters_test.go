@@ -179,8 +179,19 @@ tables:
 
 // The nesting of a text search grows with the parameter's value, and the server's stack may be small. Whether the
 // search overflows the stack must not depend on a hidden row.
+//
+// The test has a server of its own. On a shared one, DDL of other tests makes a server process load its caches anew, at
+// times deep in its small stack.
 func TestDeepTextSearchesOnTheSignedPath(t *testing.T) {
 	tier.All(t)
+	server, err := pgtest.StartServer(t.Context(), t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	databaseNamed := func(name string) *pgtest.DB {
+		return &pgtest.DB{Name: name, SocketDir: server.SocketDir, Port: server.Port}
+	}
 	statements := []string{
 		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ $1",
 		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ $1::tsquery",
@@ -197,11 +208,12 @@ func TestDeepTextSearchesOnTheSignedPath(t *testing.T) {
 	for _, stack := range []string{"100kB", "2MB"} {
 		var got [2][]string
 		for i, hidden := range []string{"secret of others", "nothing"} {
-			db := pgtest.Database(t)
+			db := databaseNamed(fmt.Sprintf("twin_%d_with_%s", i, stack))
+			instance.Exec(t, databaseNamed("postgres"), `CREATE DATABASE "`+db.Name+`" TEMPLATE template0`)
 			instance.Exec(t, db, fmt.Sprintf(memoSchema, 30000))
 			instance.Exec(t, db, fmt.Sprintf("UPDATE memo SET body = '%s', found = 'b' WHERE id = 3", hidden))
 			instance.Exec(t, db, "VACUUM ANALYZE memo")
-			instance.Exec(t, db, "ALTER DATABASE "+db.Name+" SET max_stack_depth = '"+stack+"'")
+			instance.Exec(t, db, `ALTER DATABASE "`+db.Name+`" SET max_stack_depth = '`+stack+"'")
 			d := instance.Database{Name: "pair", DB: db, Policy: memoPolicy, SearchPath: []string{"public"}}
 			c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 			if a := instance.Ask(c, "SET plan_cache_mode = force_generic_plan"); a.Code != "" {
