@@ -18,6 +18,8 @@ func (serveCmd) Help() string {
 	return `Clients connect to "listen" of the configuration. SIGTERM and SIGINT drain: agents' sessions end when idle, all
 others after --drain. Owners' sessions last until then, since the proxy cannot tell whether they are idle. ` +
 		`A second signal ends the program at once. SIGHUP reads agents, credentials, policies and the certificate again.
+GOMAXPROCS in the environment sets on how many processors it runs. Without it, that is half of the machine's, but two at least if an
+audit in files is strict.
 
   pgconsent serve --config /etc/pgconsent/pgconsent.yaml --drain 25s`
 }

@@ -172,7 +172,7 @@ func TestInterruptedInitStartsOver(t *testing.T) {
 	defer cancel()
 	if cl, err := Start(cancelled, Config{Dir: dir, NoSync: true}); err == nil {
 		_ = cl.StopNow()
-		t.Skip("this machine initialises in 300 ms")
+		t.Skip("NOT TESTED: an initdb that is interrupted, since this machine is through with it in 300 ms")
 	}
 	if cl := start(t, Config{Dir: dir}); !cl.WasInitialised {
 		t.Error("half a cluster was taken for a whole one")
@@ -233,7 +233,7 @@ func TestFind(t *testing.T) {
 				t.Setenv("PATH", c.path+":/bin") // sh
 			}
 			if _, err := exec.LookPath("postgres"); err == nil && c.path == "" {
-				t.Skip("this machine has postgres in /bin")
+				t.Skip("NOT TESTED: PostgreSQL that is not in PATH, since this machine has it in /bin")
 			}
 			b, err := findMajor(ctx(t), c.major, c.globs)
 			if b.Dir != c.want || (err == nil) != (c.err == "") {
@@ -282,7 +282,7 @@ func TestLongAndClosedFoldersMove(t *testing.T) {
 		t.Errorf("a long path: home %s, socket %s", l.home, l.socket)
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("the rest needs root")
+		t.Skip("NOT TESTED: folders of another user, which need root")
 	}
 	closed := filepath.Join(folder(t), "closed", "demo")
 	if err := os.MkdirAll(filepath.Dir(closed), 0o700); err != nil {
@@ -323,7 +323,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 func TestServerEndsWithItsProcess(t *testing.T) {
 	tier.All(t)
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux ends a child with its parent")
+		t.Skip("NOT TESTED: a server that ends with its process, which only Linux ends")
 	}
 	if dir := os.Getenv("PGCLUSTER_TEST_CHILD"); dir != "" {
 		cl, err := Start(ctx(t), Config{Dir: dir, NoSync: true})

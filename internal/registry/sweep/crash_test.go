@@ -24,7 +24,7 @@ import (
 func TestSweepUntilKilled(t *testing.T) {
 	dsn := os.Getenv("SWEEP_DSN")
 	if dsn == "" {
-		t.Skip("runs in a process of its own")
+		t.Skip("the process that TestKilledSweepIsResumed starts and kills, and no test")
 	}
 	keys, err := registry.LoadKeys(os.Getenv("SWEEP_KEY"))
 	if err != nil {

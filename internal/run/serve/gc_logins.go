@@ -25,8 +25,8 @@ type loginCollector struct {
 	isCollecting      atomic.Bool
 }
 
-// collectAtLogins returns metrics for the proxy that count the same, and collect garbage while clients log in. They do
-// not if GOGC is set, as [ReduceGC].
+// collectAtLogins returns metrics for the proxy that count the same, and collect garbage while clients log in. Like
+// [ReduceGC], it changes nothing if GOGC is set.
 func collectAtLogins(m proxy.Metrics) proxy.Metrics {
 	if os.Getenv("GOGC") != "" {
 		return m
