@@ -12,8 +12,8 @@ import (
 
 // If DDL that affects agents has run since a statement was decided, the database refuses the statement while planning
 // it. The proxy then decides on the statement and sends it once more, and the client notices nothing. This requires
-// that the client has no part of the answer yet. The statement must also have come as a Query of one statement, or as
-// messages up to a Sync. It must be outside a transaction, or the first statement of one.
+// that the client has no part of the answer yet. The statement must also have come as a Query, or as messages up to a
+// Sync. It must be outside a transaction, or the first statement of one.
 //
 // Only the goroutine that has "the turn" may handle the client's messages. Mostly this is the goroutine that reads
 // them. While it waits for more input, it leaves the turn, and a goroutine that sends messages once more can take it.
@@ -112,16 +112,38 @@ func (r *retryState) noteSending(entries []entry) {
 }
 
 func (r *retryState) addVerdict(v *verdict.Verdict) {
-	isBegin := len(v.Effects) == 1 && v.Effects[0].Kind == verdict.EffectBegin
+	beginsTx := len(v.Effects) > 0 && v.Effects[0].Kind == verdict.EffectBegin
+	isBegin := beginsTx && len(v.Effects) == 1
 	switch {
-	case isBegin && !r.beginsTx && r.openingVerdict == nil:
-		r.beginsTx, r.beginVerdict = true, v
 	case isBegin && r.beginVerdict == v: // This entry is the Bind or the Execute of the BEGIN noted before.
-	case hasOnly(v, verdict.EffectNone, verdict.EffectExecute) && len(v.Effects) <= 1:
-		r.beginVerdict = nil
-	default:
+	case !rollbackUndoes(v.Effects) || beginsTx && (r.beginsTx || r.openingVerdict != nil):
 		r.beginVerdict, r.isPossible = nil, false
+	case isBegin:
+		r.beginsTx, r.beginVerdict = true, v
+	default:
+		r.beginsTx, r.beginVerdict = r.beginsTx || beginsTx, nil
 	}
+}
+
+// rollbackUndoes reports whether a rollback undoes all that these statements of a message have done when one of them
+// fails. A BEGIN must be the first of them, and what ends its transaction the last.
+func rollbackUndoes(statements []verdict.Effect) bool {
+	for i, e := range statements {
+		switch e.Kind {
+		case verdict.EffectNone, verdict.EffectExecute:
+		case verdict.EffectBegin:
+			if i > 0 {
+				return false
+			}
+		case verdict.EffectEnd:
+			if i < len(statements)-1 || statements[0].Kind != verdict.EffectBegin {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // canRepeat reports whether the remembered messages may be sent once more. The caller has the turn.

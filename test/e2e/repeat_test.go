@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -81,6 +83,7 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 			},
 			"the first of a transaction": func() error {
 				beginAnswer := harness.Ask(agent, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+				stopRefreshes(t, in, 30*time.Millisecond)
 				changeSchema()
 				got := harness.Ask(agent, countQuery)
 				isolationAnswer := harness.Ask(agent, "SHOW transaction_isolation")
@@ -118,15 +121,35 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 			"a write": func() error {
 				return agent.ExecParams(ctx, insertSQL, nil, nil, nil, nil).Read().Err
 			},
+			"a write in a Query of several statements": func() error {
+				_, err := agent.Exec(ctx, "SELECT 1; "+insertSQL+"; "+countQuery).ReadAll()
+				return err
+			},
+			"a transaction in one Query": func() error {
+				_, err := agent.Exec(ctx, "BEGIN; "+countQuery+"; "+insertSQL+"; COMMIT").ReadAll()
+				if agent.TxStatus() != 'I' {
+					t.Errorf("the state of the transaction is %c", agent.TxStatus())
+				}
+				return err
+			},
+			"a Query that begins a transaction and reads": func() error {
+				_, err := agent.Exec(ctx, "BEGIN; SELECT 1; "+countQuery).ReadAll()
+				if agent.TxStatus() != 'T' {
+					t.Errorf("the state of the transaction is %c", agent.TxStatus())
+				}
+				harness.Ask(agent, "COMMIT")
+				return err
+			},
 		} {
 			for range 2 {
+				stopRefreshes(t, in, 30*time.Millisecond)
 				changeSchema()
 				checkAnswered(way, ask())
 			}
 		}
 	}
-	if got := firstColumnValues(t, in.db, "SELECT count(*)::text FROM people WHERE name = 'Again'"); got[0] != strconv.Itoa(2*rounds) {
-		t.Errorf("%s rows were written, want %d", got[0], 2*rounds)
+	if got := firstColumnValues(t, in.db, "SELECT count(*)::text FROM people WHERE name = 'Again'"); got[0] != strconv.Itoa(6*rounds) {
+		t.Errorf("%s rows were written, want %d", got[0], 6*rounds)
 	}
 	// In a transaction that has already read, the agent gets the error.
 	harness.Ask(agent, "BEGIN")
@@ -136,4 +159,32 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 	if got := harness.Ask(agent, countQuery+" -- again"); got.Code != "40001" {
 		t.Errorf("in a transaction that has read: %s", got)
 	}
+}
+
+// stopRefreshes stops the server's processes with which the proxy reads the catalogs, for a while. So the proxy does not
+// know of DDL before the next statement of an agent.
+func stopRefreshes(t *testing.T, in *instance, duration time.Duration) {
+	t.Helper()
+	var processes []int
+	for _, text := range firstColumnValues(t, in.db, "SELECT pid::text FROM pg_stat_activity "+
+		"WHERE datname = current_database() AND usename = 'pgconsent_control'") {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		processes = append(processes, pid)
+	}
+	if len(processes) == 0 {
+		t.Fatal("the proxy has no connection with which it reads the catalogs")
+	}
+	for _, pid := range processes {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.AfterFunc(duration, func() {
+		for _, pid := range processes {
+			_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended
+		}
+	})
 }

@@ -1,0 +1,47 @@
+package proxy
+
+import (
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// TestRollbackUndoes says of which messages the proxy may send all statements once more after one of them has failed.
+func TestRollbackUndoes(t *testing.T) {
+	const (
+		statement = verdict.EffectNone
+		execute   = verdict.EffectExecute
+		begin     = verdict.EffectBegin
+		end       = verdict.EffectEnd
+	)
+	for _, c := range []struct {
+		name string
+		want bool
+		all  []verdict.EffectKind
+	}{
+		{"a statement", true, []verdict.EffectKind{statement}},
+		{"EXECUTE", true, []verdict.EffectKind{execute}},
+		{"BEGIN", true, []verdict.EffectKind{begin}},
+		{"several statements, which are one transaction", true, []verdict.EffectKind{statement, execute, statement}},
+		{"a transaction that stays open", true, []verdict.EffectKind{begin, statement}},
+		{"a whole transaction", true, []verdict.EffectKind{begin, statement, statement, end}},
+		{"a statement behind a commit", false, []verdict.EffectKind{begin, statement, end, statement}},
+		{"a transaction behind another", false, []verdict.EffectKind{begin, statement, end, begin, statement, end}},
+		{"a commit of what came before the message", false, []verdict.EffectKind{end}},
+		{"the same with statements", false, []verdict.EffectKind{statement, end}},
+		{"BEGIN behind a statement", false, []verdict.EffectKind{statement, begin, statement, end}},
+		{"SET, whose value the session remembers", false, []verdict.EffectKind{statement, verdict.EffectSet}},
+		{"a cursor", false, []verdict.EffectKind{begin, verdict.EffectDeclare, verdict.EffectFetch}},
+		{"a savepoint", false, []verdict.EffectKind{begin, verdict.EffectSavepoint, statement}},
+		{"PREPARE, which no rollback undoes", false, []verdict.EffectKind{verdict.EffectPrepare, execute}},
+		{"COPY FROM STDIN", false, []verdict.EffectKind{verdict.EffectCopyIn}},
+	} {
+		var effects []verdict.Effect
+		for _, kind := range c.all {
+			effects = append(effects, verdict.Effect{Kind: kind})
+		}
+		if got := rollbackUndoes(effects); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
+	}
+}
