@@ -47,7 +47,8 @@ func (h Holder) String() string {
 }
 
 // transact runs f in a transaction, and tries again until it gets all locks that it needs. It also tries again, up to
-// five times, if a migrate in another database of the server has made the same roles at the same time.
+// five times, if a migrate in another database of the server has made the same roles at the same time, or if somebody
+// has dropped a role since the plan named it (42704).
 func transact(ctx context.Context, conn *pgx.Conn, o Options, commit bool, f func(*migrationRun) error) error {
 	pause, tries := 100*time.Millisecond, 0
 	for {
@@ -57,7 +58,7 @@ func transact(ctx context.Context, conn *pgx.Conn, o Options, commit bool, f fun
 			return err
 		}
 		locked := pgErr.Code == "55P03" || pgErr.Code == "40P01"
-		again := slices.Contains([]string{"42710", "23505", "40001"}, pgErr.Code) || pgErr.Code == "XX000" &&
+		again := slices.Contains([]string{"42710", "23505", "40001", "42704"}, pgErr.Code) || pgErr.Code == "XX000" &&
 			(pgErr.Message == "tuple concurrently updated" || pgErr.Message == "tuple concurrently deleted")
 		if tries++; !locked && (!again || tries == 5) {
 			return err
