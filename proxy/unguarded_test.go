@@ -18,7 +18,8 @@ func TestFunctionCallsAreDecidedAgain(t *testing.T) {
 		isRefused bool // the client has to begin its transaction again
 	}{
 		"a Query":                    {nil, upToReady(1, q(call)), false},
-		"several in a Query":         {nil, upToReady(1, q("SELECT 1; "+call)), true}, // the proxy does not send such a Query again
+		"several in a Query":         {nil, upToReady(1, q("SELECT 1; "+call)), false},
+		"behind a COMMIT":            {nil, upToReady(1, q("BEGIN; COMMIT; "+call)), true},
 		"without a name":             {nil, run, false},
 		"prepared":                   {[]round{prepareRound}, upToReady(1, bi("", "s"), ex("", 0), sy), false},
 		"EXECUTE":                    {[]round{prepareRound}, upToReady(1, q("EXECUTE s")), false},
