@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,10 +45,13 @@ type world struct {
 // newWorld makes a world without migrating. It runs the given statements as superuser after the schema.
 func newWorld(t testing.TB, before ...string) *world {
 	t.Helper()
-	w := &world{t: t, db: pgtest.Database(t)}
+	w := &world{t: t, db: pgtest.Template(t, "world", func(ctx context.Context, super *pgx.Conn) error {
+		return asOwner(ctx, super, func(owner *pgx.Conn) error { return createSchema(ctx, super, owner) })
+	})}
 	w.connect()
-	if err := createSchema(context.Background(), w.super, w.owner); err != nil {
-		t.Fatal(err)
+	if len(before) == 0 {
+		w.compileOnce(&compiledNew)
+		return w
 	}
 	for _, sql := range before {
 		w.exec(w.super, sql)
@@ -61,27 +65,55 @@ func newWorld(t testing.TB, before ...string) *world {
 func migrated(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, db: pgtest.Template(t, "world, migrated", func(ctx context.Context, super *pgx.Conn) error {
-		if err := makeRoles(ctx, super); err != nil {
-			return err
-		}
-		config := super.Config().Copy()
-		config.User = "app_owner"
-		owner, err := pgx.ConnectConfig(ctx, config)
-		if err != nil {
-			return err
-		}
-		defer owner.Close(ctx)
-		if err := createSchema(ctx, super, owner); err != nil {
-			return err
-		}
-		template := &world{t: t, super: super, owner: owner}
-		template.compile("testdata/policy.yaml", rls.Options{})
-		return migrations.Up(ctx, owner, migrations.Options{}, template.plan)
+		return asOwner(ctx, super, func(owner *pgx.Conn) error {
+			if err := createSchema(ctx, super, owner); err != nil {
+				return err
+			}
+			template := &world{t: t, super: super, owner: owner}
+			template.compile("testdata/policy.yaml", rls.Options{})
+			return migrations.Up(ctx, owner, migrations.Options{}, template.plan)
+		})
 	})}
 	w.connect()
-	w.exec(w.super, "ALTER DATABASE "+w.db.Name+" OWNER TO app_owner")
-	w.compile("testdata/policy.yaml", rls.Options{})
+	w.compileOnce(&compiledMigrated)
 	return w
+}
+
+// asOwner calls f with a connection of the schema's owner to the database of a superuser's connection.
+func asOwner(ctx context.Context, super *pgx.Conn, f func(owner *pgx.Conn) error) error {
+	if err := makeRoles(ctx, super); err != nil {
+		return err
+	}
+	config := super.Config().Copy()
+	config.User = "app_owner"
+	owner, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer owner.Close(ctx)
+	return f(owner)
+}
+
+// compiledWorld is what [world.compile] makes of the policy of testdata in each unchanged copy of one template.
+type compiledWorld struct {
+	mu   sync.Mutex
+	snap *catalog.Snapshot
+	pol  *policy.Policy
+	plan *rls.Plan
+}
+
+var compiledNew, compiledMigrated compiledWorld
+
+// compileOnce does the same as compile with the policy of testdata, once for all copies of the template.
+func (w *world) compileOnce(c *compiledWorld) {
+	w.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.plan == nil {
+		w.compile("testdata/policy.yaml", rls.Options{})
+		c.snap, c.pol, c.plan = w.snap, w.pol, w.plan
+	}
+	w.snap, w.pol, w.plan = c.snap, c.pol, c.plan
 }
 
 func (w *world) connect() {
@@ -91,6 +123,7 @@ func (w *world) connect() {
 		w.t.Fatal(err)
 	}
 	w.owner = w.db.Connect(w.t, "app_owner")
+	w.exec(w.super, "ALTER DATABASE "+w.db.Name+" OWNER TO app_owner")
 }
 
 func makeRoles(ctx context.Context, super *pgx.Conn) error {
