@@ -3,6 +3,7 @@ package rls_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -487,6 +488,44 @@ func TestMigrateWhileARoleGoes(t *testing.T) {
 		t.Errorf("the role was renamed %d times, want 1", renamed)
 	}
 	w.want(w.agent(user1), titlesQuery, visibleTitles)
+}
+
+// Short statements are sent several in one message. The error still tells which of them has failed, with its reason, and
+// nothing of the others stays.
+func TestMigrateNamesTheStatementThatFails(t *testing.T) {
+	w := newWorld(t)
+	for _, between := range []int{0, 1, 40} {
+		plan := brokenPlan{w.plan, between}
+		err := migrations.Up(context.Background(), w.owner, migrations.Options{}, plan)
+		if err == nil || !strings.Contains(err.Error(), "This one fails.") || strings.Contains(err.Error(), "This one is good.") ||
+			!strings.Contains(err.Error(), "42P01") {
+			t.Errorf("behind %d others: %v", between, err)
+		}
+		if got, err := query(w.super, "SELECT count(*)::text FROM pg_namespace WHERE nspname ~ '^(pgconsent|good)'"); err != nil || got != "0" {
+			t.Errorf("schemas stay: %v, %v", got, err)
+		}
+	}
+	w.migrate()
+	w.want(w.agent(user1), titlesQuery, visibleTitles)
+}
+
+// brokenPlan is a plan with further statements behind its own, one of which fails. good is the number of those before
+// it.
+type brokenPlan struct {
+	*rls.Plan
+	good int
+}
+
+func (p brokenPlan) Objects(f migrations.Found) []rls.Object {
+	further := rls.Object{Identity: "further statements"}
+	for i := range p.good {
+		further.MakeStatements = append(further.MakeStatements,
+			migrations.Statement{SQL: fmt.Sprintf("CREATE SCHEMA good%d -- a comment", i), Why: "This one is good."})
+	}
+	further.MakeStatements = append(further.MakeStatements,
+		migrations.Statement{SQL: "GRANT SELECT ON public.nothing TO app_other", Why: "This one fails."},
+		migrations.Statement{SQL: "CREATE SCHEMA good_later", Why: "This one is good."})
+	return append(p.Plan.Objects(f), further)
 }
 
 // observedPlan is a plan that tells a function for which state of the database its objects were made.
