@@ -37,15 +37,17 @@ func (f rowPolicies) objects() []Object {
 			continue
 		}
 		table := t.Relation.Name.SQL()
+		writes := writePolicies{f.planFacts, t}
 		out = append(out, f.rowSecurity(t.Relation, f.boundRoles(t), t.Write != nil))
+		out = append(out, writes.triggers()...)
 		o := newObject(policyIdentity(selectPolicy, t.Relation),
 			"Which rows agents see. RESTRICTIVE, because a permissive policy would be ORed with those of others.", t.Relation)
 		o.NeededObjects = f.objectsRead(t.Rows)
 		o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy,
 			table, f.boundRoles(t), f.ruleCondition(t)))
 		o.drop(dropPoliciesReason, dropPolicy(selectPolicy, t.Relation))
-		out = append(out, o.Object, f.currentCatalogPolicy(t.Relation, f.boundRoles(t)))
-		out = append(out, writePolicies{f.planFacts, t}.objects()...)
+		out = append(out, f.currentCatalogPolicy(t.Relation, f.boundRoles(t)), o.Object)
+		out = append(out, writes.objects()...)
 		if t.Columns == nil { // without a row view, agents read the table itself
 			out = append(out, rightsObject("SELECT on "+t.Relation.Name.String(),
 				rightsOn("TABLE", listOf(table), listOf(f.agent), "The policy lists the table.", "SELECT")))

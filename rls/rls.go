@@ -96,9 +96,10 @@ func (p *Plan) Objects(foundState migrations.Found) []Object {
 	f := *p.facts
 	f.foundState = foundState
 	var out []Object
+	// Triggers come before policies: for each later DDL on a table PostgreSQL reads the table's policies again.
 	for _, kind := range []feature{
 		revocations{&f}, schemaRights{&f}, lookupViews{&f}, liveAttributes{&f}, materializations{&f}, signedViews{&f},
-		groupViews{&f}, canaryFeature{&f}, rowPolicies{&f}, childPolicies{&f}, rowViews{&f}, changeTriggers{&f},
+		groupViews{&f}, changeTriggers{&f}, canaryFeature{&f}, rowPolicies{&f}, childPolicies{&f}, rowViews{&f},
 		functionRights{&f},
 		shownObjects{&f}, shadowViews{&f}, viewCopies{&f}, sweepFeature{&f}, privacyFeature{&f}, controlRights{&f},
 	} {

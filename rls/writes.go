@@ -67,10 +67,16 @@ func (f writePolicies) objects() []Object {
 		return out
 	}
 	out = append(out, f.policiesAfterWait()...)
-	out = append(out, f.stampTriggers()...)
-	out = append(out, f.listTriggers()...)
 	out = append(out, f.copyFromViews()...)
 	return append(out, f.writeRights()...)
+}
+
+// triggers returns the triggers on the table itself.
+func (f writePolicies) triggers() []Object {
+	if f.Write == nil || f.mode != Enforce {
+		return nil
+	}
+	return append(f.stampTriggers(), f.listTriggers()...)
 }
 
 // withinRows returns the rule for the rows that a command may change: visible rows that also meet commandRule, if it is
