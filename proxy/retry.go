@@ -43,6 +43,9 @@ type retryState struct {
 
 	beginVerdict   *verdict.Verdict // the verdict on the messages if they only begin a transaction
 	openingVerdict *verdict.Verdict // the verdict on the previous messages, if they have begun the open transaction
+
+	// the verdict on a statement of the messages that uses state of the server process, such as a session's lock
+	stateVerdict *verdict.Verdict
 }
 
 // takeTurn waits until no other goroutine has the turn, and takes it.
@@ -73,7 +76,8 @@ func (r *retryState) start(l *ledger) {
 		r.openingVerdict = r.beginVerdict
 	}
 	r.messages, r.isPossible, r.complete = r.messages[:0], idle && (status == 'I' || r.openingVerdict != nil), false
-	r.clientWritesBefore, r.sentCount, r.beginsTx, r.beginVerdict = r.clientWrites.Load(), 1, false, nil
+	r.clientWritesBefore, r.sentCount = r.clientWrites.Load(), 1
+	r.beginsTx, r.beginVerdict, r.stateVerdict = false, nil, nil
 }
 
 // add remembers a message of the client.
@@ -122,6 +126,13 @@ func (r *retryState) addVerdict(v *verdict.Verdict) {
 		r.beginsTx, r.beginVerdict = true, v
 	default:
 		r.beginsTx, r.beginVerdict = r.beginsTx || beginsTx, nil
+	}
+	// A rollback does not give back a session's lock. If it were taken again, one unlock would not be enough.
+	switch {
+	case r.stateVerdict != nil && r.stateVerdict != v, len(v.Effects) > 1 && (v.KeepsSessionState || v.CallsSetConfig):
+		r.isPossible = false
+	case v.KeepsSessionState:
+		r.stateVerdict = v
 	}
 }
 
@@ -215,7 +226,7 @@ func (r *requests) sendAgain() error {
 	if err := r.openAgain(); err != nil {
 		return err
 	}
-	state.beginsTx, state.beginVerdict = false, nil
+	state.beginsTx, state.beginVerdict, state.stateVerdict = false, nil, nil
 	r.batch.lastRead = time.Now()
 	for m := state.messages; len(m) > 0; {
 		typ, size := m[0], binary.BigEndian.Uint32(m[1:5])

@@ -45,3 +45,36 @@ func TestRollbackUndoes(t *testing.T) {
 		}
 	}
 }
+
+// A session's lock that a statement has taken stays when a later statement fails. So the proxy does not send both once
+// more.
+func TestSessionLocksAreNotTakenAgain(t *testing.T) {
+	of := func(effects ...verdict.Effect) *verdict.Verdict {
+		return &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: effects}}
+	}
+	statement := verdict.Effect{Kind: verdict.EffectNone}
+	reads, locks, begins, several := of(statement), of(statement), of(verdict.Effect{Kind: verdict.EffectBegin}), of(statement, statement)
+	severalWithLock, severalWithSetting := of(statement, statement), of(statement, statement)
+	locks.KeepsSessionState, severalWithLock.KeepsSessionState, severalWithSetting.CallsSetConfig = true, true, true
+	for _, c := range []struct {
+		name     string
+		want     bool
+		verdicts []*verdict.Verdict
+	}{
+		{"Parse, Bind and Execute of one", true, []*verdict.Verdict{locks, locks, locks}},
+		{"behind BEGIN", true, []*verdict.Verdict{begins, begins, locks, locks}},
+		{"behind a statement, which fails first", true, []*verdict.Verdict{reads, locks}},
+		{"in front of a statement", false, []*verdict.Verdict{locks, reads}},
+		{"in a Query of several", false, []*verdict.Verdict{severalWithLock}},
+		{"a setting in a Query of several", false, []*verdict.Verdict{severalWithSetting}},
+		{"a Query of several", true, []*verdict.Verdict{several}},
+	} {
+		state := retryState{isPossible: true}
+		for _, v := range c.verdicts {
+			state.addVerdict(v)
+		}
+		if state.isPossible != c.want {
+			t.Errorf("%s: %t, want %t", c.name, state.isPossible, c.want)
+		}
+	}
+}

@@ -159,6 +159,19 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 	if got := harness.Ask(agent, countQuery+" -- again"); got.Code != "40001" {
 		t.Errorf("in a transaction that has read: %s", got)
 	}
+	harness.Ask(agent, "ROLLBACK")
+	// A lock of the session outlives the statement that failed, and is not taken a second time.
+	stopRefreshes(t, in, 30*time.Millisecond)
+	changeSchema()
+	if got := harness.Ask(agent, "SELECT pg_advisory_lock(5); "+countQuery); got.Code != "40001" {
+		t.Errorf("behind a lock: %s", got)
+	}
+	held := firstColumnValues(t, in.db, "SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = "+
+		"(SELECT oid FROM pg_database WHERE datname = current_database()) AND pid IN (SELECT pid FROM pg_stat_activity WHERE usename = 'pgconsent_agent')")
+	unlocked := harness.Ask(agent, "SELECT pg_advisory_unlock(5)").String() + harness.Ask(agent, "SELECT pg_advisory_unlock(5)").String()
+	if held[0] != "1" || strings.Count(unlocked, "\nt") != 1 {
+		t.Errorf("%s locks are held, and unlocked twice:\n%s", held[0], unlocked)
+	}
 }
 
 // stopRefreshes stops the server's processes with which the proxy reads the catalogs, for a while. So the proxy does not
