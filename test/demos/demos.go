@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,25 +34,31 @@ var GuestDSN = sync.OnceValues(func() (string, error) {
 	return fmt.Sprintf("postgres://demo_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
 })
 
-// usedAddresses has the addresses that FreeAddress has returned. The kernel may choose an address again as soon as its
-// listener is closed.
-var usedAddresses sync.Map
+// The ports that [FreeAddress] returns. They are below those that systems give to outgoing connections (32768 and more on
+// Linux), of which another process could take one before the caller listens on it.
+const (
+	lowestPort = 10_240
+	portCount  = 22_000
+)
+
+// portsTried is how many ports this process has tried, and an offset at which no other process begins.
+var portsTried atomic.Uint32
+
+func init() { portsTried.Store(uint32(os.Getpid()) * 101) }
 
 // FreeAddress returns an address of the loopback interface on which nobody listens, and which it has not returned
 // before.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		_ = l.Close()
-		if _, again := usedAddresses.LoadOrStore(address, true); !again {
+	for range portCount {
+		address := fmt.Sprintf("127.0.0.1:%d", lowestPort+portsTried.Add(1)%portCount)
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close()
 			return address
 		}
 	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // StartDemo starts a world on the test server, as `pgconsent demo` would, and stops it when the test ends. name is the
