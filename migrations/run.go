@@ -85,7 +85,7 @@ func (r *migrationRun) statementError(s Statement, err error) error {
 const maxBatchBytes = 16 << 10
 
 // execAll runs statements in their order, several in one message where that is possible: an installation has hundreds of
-// short statements, and a sixth of its time would be the way there and back.
+// short statements, each of which would be a way to the server and back.
 func (r *migrationRun) execAll(ctx context.Context, statements []Statement) error {
 	for len(statements) > 0 {
 		n := batchLength(statements)

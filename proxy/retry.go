@@ -108,8 +108,11 @@ func (r *retryState) noteSending(entries []entry) {
 			r.addVerdict(v)
 		}
 		if x := e.asExecution(); x != nil {
-			for _, v := range x.namedVerdicts {
-				r.addVerdict(v)
+			for _, named := range x.namedVerdicts {
+				r.addVerdict(named)
+				if v := e.base().verdict; v != nil && len(v.Effects) > 1 && (named.KeepsSessionState || named.CallsSetConfig) {
+					r.isPossible = false // a statement of this Query may stand behind that EXECUTE
+				}
 			}
 		}
 	}

@@ -78,3 +78,19 @@ func TestSessionLocksAreNotTakenAgain(t *testing.T) {
 		}
 	}
 }
+
+// The same holds if a Query of several statements runs the lock's statement by EXECUTE.
+func TestSessionLocksOfExecuteAreNotTakenAgain(t *testing.T) {
+	lock := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: make([]verdict.Effect, 1)}, KeepsSessionState: true}
+	execute := verdict.Effect{Kind: verdict.EffectExecute}
+	for count, want := range map[int]bool{1: true, 2: false} {
+		e := &queryEntry{}
+		e.verdict = &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{execute, {}}[:count]}}
+		e.namedVerdicts = []*verdict.Verdict{lock}
+		state := retryState{isPossible: true}
+		state.noteSending([]entry{e})
+		if state.isPossible != want {
+			t.Errorf("%d statements: %t, want %t", count, state.isPossible, want)
+		}
+	}
+}
