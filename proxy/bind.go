@@ -139,8 +139,6 @@ func (r *requests) prepareForBind(e *bindEntry, st *statement, name string, v *v
 	}
 	upstream, cached := r.upstreamStatement(st, name, v)
 	e.cached = cached
-	if upstream != "" {
-		r.seal.preparedRuns++
-	}
+	r.seal.runs++
 	return upstream
 }

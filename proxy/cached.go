@@ -172,7 +172,6 @@ func (r *requests) cachedQuery(e *queryEntry) []byte {
 	e.cached = s
 	text := v.Text
 	if !v.NeedsPlan { // a plan is kept, and with it the seal
-		r.seal.preparedRuns++
 		text = v.PreparedText()
 	}
 	var b []byte

@@ -141,6 +141,7 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 		r.group.executes = 0
 		return nil
 	}
+	r.seal.runs++
 	r.snapshots.noteNeed(e)
 	r.snapshots.noteUse(&e.execution)
 	r.snapshots.addCursors(e, n)

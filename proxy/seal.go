@@ -20,13 +20,14 @@ const (
 	sealText = "SELECT pg_catalog.set_config($1, $2, false)"
 )
 
-// A cached plan contains the seal (signed identity) under which it was made, and must verify any other seal at each
-// run. If prepared statements ran often under the old seal, the proxy sends DISCARD PLANS with the new one, so that
-// PostgreSQL plans them again. Otherwise verifying is cheaper.
+// The cached plans of prepared statements, and of the database's functions attr and sealed, contain the seal (signed
+// identity) under which they were made, and any other seal is verified at each run. If statements ran often under the
+// old seal, the proxy sends DISCARD PLANS with the new one, so that PostgreSQL plans them again. Otherwise verifying is
+// cheaper.
 const (
-	dropPlansName   = verdict.SealStatement + "_plans"
-	dropPlansText   = "DISCARD PLANS"
-	maxPreparedRuns = 200 // planning a statement and the verifying functions takes about 1.5 ms, a verification 15 µs
+	dropPlansName = verdict.SealStatement + "_plans"
+	dropPlansText = "DISCARD PLANS"
+	maxRuns       = 200 // planning a statement and the verifying functions takes about 1.5 ms, a verification 15 µs
 )
 
 const (
@@ -48,7 +49,7 @@ const (
 type sealState struct {
 	verdict.Seal
 
-	preparedRuns int // how often prepared statements were run under this seal
+	runs int // how many statements were run under this seal
 }
 
 // isDue reports whether the proxy must renew the seal (signed identity) before the next transaction.
@@ -79,7 +80,7 @@ func (r *requests) setSealBehind(before proxyMessages) error {
 	if err != nil {
 		return sqlstate.AsError(err)
 	}
-	if r.seal.preparedRuns >= maxPreparedRuns { // The server then plans prepared statements anew.
+	if r.seal.runs >= maxRuns { // The server then plans them anew.
 		before.addStatement(dropPlansName, dropPlansText)
 	}
 	if seal.RepresentedUser != nil {

@@ -32,8 +32,8 @@ func (r *renewingSeals) Decide(ctx context.Context, text string, p verdict.Proto
 }
 
 // The proxy marks the text of a statement that it prepares, so that row policies see that the statement is prepared. A
-// cached plan contains the seal. After a renewal, the proxy prepares those statements again that the session has run
-// often.
+// cached plan contains the seal. After a renewal, the server plans cached statements again if the session has run many
+// statements.
 func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 	p := startProxy(t)
 	var isDue atomic.Bool
@@ -97,7 +97,7 @@ func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 		plannedSeal, current string
 	}{
 		{3, "seal 1", "seal 1"},
-		{maxPreparedRuns, "seal 1", "seal 2"}, // before the renewal, the statement ran few times
+		{maxRuns, "seal 1", "seal 2"}, // before the renewal, the statement ran few times
 		{3, "seal 3", "seal 3"},
 		{3, "seal 3", "seal 4"},
 	} {
@@ -106,5 +106,15 @@ func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 			t.Errorf("%d: planned under %q and run under %q, want %q and %q", i, plannedSeal, current, c.plannedSeal, c.current)
 		}
 		isDue.Store(true)
+	}
+	// Statements that are not prepared count as well: the functions that they call have cached plans, too.
+	for range maxRuns {
+		if _, err := conn.Exec(t.Context(), text).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	isDue.Store(true)
+	if plannedSeal, current := run(1); plannedSeal != "seal 6" || current != "seal 6" {
+		t.Errorf("after %d Querys, planned under %q and run under %q, want seal 6", maxRuns, plannedSeal, current)
 	}
 }

@@ -111,6 +111,73 @@ func TestSealInPlan(t *testing.T) {
 	checkShown()
 }
 
+// The plans of attr and sealed contain the verified seal as a constant, also for statements that are not prepared. They
+// accept no other seal, and none that is too old.
+func TestSealInPlansOfFunctions(t *testing.T) {
+	w := migrated(t)
+	agent, other := w.agent(""), w.agent("")
+	key := w.key()
+	wantAnswers := func(titles, names, sealed string) {
+		t.Helper()
+		w.want(agent, titlesQuery, titles)
+		w.want(agent, namesQuery, names)
+		w.want(agent, "SELECT pgconsent_signed.sealed()::text", sealed)
+	}
+	for name, value := range badSeals(key, ownProcessClaims(agent, user1), ownProcessClaims(other, user1)) {
+		t.Run("planned with "+name, func(t *testing.T) {
+			w.t = t
+			w.setSeal(agent, value)
+			w.exec(agent, "DISCARD PLANS")
+			w.want(agent, titlesQuery, "")
+			w.exec(agent, `SET pgconsent."user" = '`+user1+"'")
+			w.want(agent, titlesQuery, "")
+			w.setSeal(agent, key.Seal(ownProcessClaims(agent, user2)))
+			w.want(agent, titlesQuery, "of user 2")
+		})
+	}
+	w.t = t
+	validSeal := key.Seal(ownProcessClaims(agent, user1))
+	w.setSeal(agent, validSeal)
+	w.exec(agent, "DISCARD PLANS")
+	wantAnswers(visibleTitles, "Ada", "true")
+	// the seals that are valid, but do not have the attribute of the rules
+	isOfAnotherContent := map[string]bool{
+		"no attribute": true, "another attribute": true, "forged in a value": true, "forged in profile": true,
+	}
+	for name, value := range badSeals(key, ownProcessClaims(agent, user1), ownProcessClaims(other, user1)) {
+		t.Run("planned with a valid one, "+name, func(t *testing.T) {
+			w.t = t
+			w.setSeal(agent, value)
+			w.want(agent, titlesQuery, "")
+			w.want(agent, namesQuery, "")
+			w.want(agent, "SELECT pgconsent_signed.sealed()::text", strconv.FormatBool(isOfAnotherContent[name]))
+		})
+	}
+	w.t = t
+	w.setSeal(agent, key.Seal(ownProcessClaims(agent, user2))) // another valid seal
+	w.want(agent, titlesQuery, "of user 2")
+	w.setSeal(agent, validSeal)
+	wantAnswers(visibleTitles, "Ada", "true")
+
+	// Without a key, only the seal in the plans can still be found valid: so the functions have not verified it again.
+	w.exec(w.owner, "ALTER TABLE pgconsent.keys DISABLE TRIGGER pgconsent_drop_plans; DELETE FROM pgconsent.keys")
+	wantAnswers(visibleTitles, "Ada", "true")
+	w.exec(agent, "DISCARD PLANS")
+	wantAnswers("", "", "false")
+}
+
+// A session that shares its server process with others has no seal in the plans of functions.
+func TestSealInNoPlanOfSharedProcess(t *testing.T) {
+	w := migrated(t)
+	agent := w.agent("")
+	w.setSeal(agent, w.key().Seal(claims(agent, user1)))
+	w.want(agent, titlesQuery, visibleTitles)
+	w.want(agent, "SELECT pgconsent_signed.sealed()::text", "true")
+	w.exec(w.owner, "ALTER TABLE pgconsent.keys DISABLE TRIGGER pgconsent_drop_plans; DELETE FROM pgconsent.keys")
+	w.want(agent, titlesQuery, "")
+	w.want(agent, "SELECT pgconsent_signed.sealed()::text", "false")
+}
+
 // A plan that is made without a valid seal contains no seal. The attribute may be one that an agent wrote, or the seal
 // another session's.
 func TestForgedSealIsNotInPlan(t *testing.T) {
@@ -176,9 +243,13 @@ func TestSealInPlanExpires(t *testing.T) {
 			"|| lower_inc(r) || upper_inc(r) FROM pgconsent_signed.plan_time() AS r" + verdict.PreparedMark,
 	})
 	checkAnswer("titles", visibleTitles)
+	w.want(agent, titlesQuery, visibleTitles)
+	w.want(agent, "SELECT pgconsent_signed.sealed()::text", "true")
 	checkAnswer("time", unix(c.Expires.Add(-2*seal.SealLifetime))+" "+unix(c.Expires)+"falsefalse")
 	time.Sleep(time.Until(c.Expires) + 200*time.Millisecond)
 	checkAnswer("titles", "")
+	w.want(agent, titlesQuery, "")
+	w.want(agent, "SELECT pgconsent_signed.sealed()::text", "false")
 }
 
 func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
@@ -197,12 +268,16 @@ func TestSealInPlanOfDeletedKey(t *testing.T) {
 		w.setSeal(agent, w.key().Seal(ownProcessClaims(agent, user1)))
 		w.exec(agent, "DISCARD PLANS")
 		checkAnswer("titles", visibleTitles)
+		w.want(agent, titlesQuery, visibleTitles)
+		w.want(agent, "SELECT pgconsent_signed.sealed()::text", "true")
 		version, err := query(w.owner, "SELECT pgconsent.catalog_version()")
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.exec(w.owner, sql)
 		checkAnswer("titles", "")
+		w.want(agent, titlesQuery, "")
+		w.want(agent, "SELECT pgconsent_signed.sealed()::text", "false")
 		w.want(w.owner, "SELECT pgconsent.catalog_version()", version)
 	}
 }

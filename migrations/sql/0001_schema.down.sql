@@ -58,6 +58,7 @@ DROP FUNCTION pgconsent_signed.jsonb_ids(pg_catalog.jsonb), pgconsent_signed.jso
   pgconsent_signed.estimate_rows(pg_catalog.text), pgconsent_signed.use_index(), pgconsent_signed.use_hash(),
   pgconsent_signed.text_is_signed(), pgconsent_signed.sealed(), pgconsent_signed.attr(pg_catalog.text),
   pgconsent_signed.plan_time(), pgconsent_signed.plan_attr(pg_catalog.text), pgconsent_signed.plan_seal(),
+  pgconsent.seal_time(), pgconsent.plan_attributes(), pgconsent.verified_attr(pg_catalog.text), pgconsent.is_sealed(),
   pgconsent.live(pg_catalog.text, pg_catalog.text[], pg_catalog.text[]),
   pgconsent.acting(pg_catalog.text), pgconsent.claim(pg_catalog.text, pg_catalog.text[]), pgconsent.prune_keys(), pgconsent.seal_key(), pgconsent.make_key();
 DROP FUNCTION pgconsent.remember_catalog(pg_catalog.text, pg_catalog.text, pg_catalog.bytea);

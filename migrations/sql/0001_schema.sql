@@ -215,7 +215,7 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION pgconsent.acting(pg_catalog.text) FROM PUBLIC;
 
--- Three functions verify the seal: attr, sealed and text_is_signed. A seal is
+-- Three functions verify the seal: verified_attr, is_sealed and text_is_signed. A seal is
 -- v1|kid|nonce|pid|expires|profile|name=value|…#hmac, see package seal. It is valid for this process until expires,
 -- compared with the start of the transaction, and for at most 120 seconds.
 --
@@ -223,12 +223,11 @@ REVOKE ALL ON FUNCTION pgconsent.acting(pg_catalog.text) FROM PUBLIC;
 -- the hashing. The time goes into expressions, which PL/pgSQL prepares anew in each transaction, and into functions
 -- that count characters: both are few here. Nothing that is made of a seal before the comparison with its HMAC can
 -- raise an error; casts come after it. Every name and type is qualified and the search path is set: otherwise a
--- domain pg_temp.text would run code of an agent in here.
+-- domain pg_temp.text would run code of an agent in here. For verified_attr and is_sealed, the caller sets it.
 --
--- attr returns an attribute of the sealed session, or of the user for whom it acts; NULL without a valid seal. It never
--- raises an error: policies call it, and an error would tell that a row exists.
-CREATE FUNCTION pgconsent_signed.attr(name pg_catalog.text) RETURNS pg_catalog.text
-LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+-- verified_attr does what attr does, and verifies the seal each time.
+CREATE FUNCTION pgconsent.verified_attr(name pg_catalog.text) RETURNS pg_catalog.text
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
 DECLARE
   -- verify
   seal     pg_catalog.text := pg_catalog.current_setting('pgconsent.seal', true);
@@ -279,11 +278,11 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
-REVOKE ALL ON FUNCTION pgconsent_signed.attr(pg_catalog.text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent.verified_attr(pg_catalog.text) FROM PUBLIC;
 
--- sealed tells whether the session has a valid seal. It never raises and is never NULL.
-CREATE FUNCTION pgconsent_signed.sealed() RETURNS pg_catalog.bool
-LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+-- is_sealed does what sealed does, and verifies the seal each time.
+CREATE FUNCTION pgconsent.is_sealed() RETURNS pg_catalog.bool
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
 DECLARE
   -- verify
   seal     pg_catalog.text := pg_catalog.current_setting('pgconsent.seal', true);
@@ -311,11 +310,77 @@ BEGIN
   -- verified
   RETURN valid IS TRUE;
 END $$;
+REVOKE ALL ON FUNCTION pgconsent.is_sealed() FROM PUBLIC;
+
+-- attr and sealed find the seal already verified in a plan of their own, which PL/pgSQL keeps for each server process.
+-- As it makes this plan, PostgreSQL evaluates seal_time, plan_attributes and plan_seal, which are declared IMMUTABLE
+-- and are not. So the plan holds the seal of that time, if it was valid, with its attributes. Each call compares the
+-- session's seal with it, within the times at which it is valid, and otherwise verifies the session's seal. Agents
+-- cannot change such a plan, nor read one. It is made anew as described below for the plans of prepared statements.
+--
+-- seal_time returns the times at which the seal is valid, both ends left out. NULL: other sessions may use the plans
+-- of this server process. It verifies nothing, and never raises an error.
+CREATE FUNCTION pgconsent.seal_time() RETURNS pg_catalog.tstzrange
+LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
+DECLARE
+  expires pg_catalog.text;
+BEGIN
+  IF pg_catalog.strpos(pg_catalog.current_setting('pgconsent.seal', true), '|pgconsent.alone=')
+      OPERATOR(pg_catalog.>) 0 THEN
+    expires := pg_catalog.split_part(pg_catalog.current_setting('pgconsent.seal', true), '|', 5);
+    IF expires OPERATOR(pg_catalog.~) '^[0-9]{1,10}$' THEN
+      RETURN pg_catalog.tstzrange(pg_catalog.to_timestamp(expires::pg_catalog.float8 OPERATOR(pg_catalog.-) 120),
+        pg_catalog.to_timestamp(expires::pg_catalog.float8), '()');
+    END IF;
+  END IF;
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent.seal_time() FROM PUBLIC;
+
+-- plan_attributes returns an object of one key, the seal of the session, if it is valid. Its value is an object with
+-- the attributes that are in the seal.
+CREATE FUNCTION pgconsent.plan_attributes() RETURNS pg_catalog.jsonb
+LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
+DECLARE
+  seal       pg_catalog.text := pg_catalog.current_setting('pgconsent.seal', true);
+  attributes pg_catalog.jsonb := '{}';
+  name       pg_catalog.text;
+BEGIN
+  IF pgconsent.is_sealed() THEN
+    FOREACH name IN ARRAY (pg_catalog.string_to_array(pg_catalog.split_part(seal, '#', 1), '|'))[7:] LOOP
+      name := pg_catalog.split_part(name, '=', 1);
+      attributes := attributes OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object(name, pgconsent.verified_attr(name));
+    END LOOP;
+    RETURN pg_catalog.jsonb_build_object(seal, attributes);
+  END IF;
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent.plan_attributes() FROM PUBLIC;
+
+-- attr returns an attribute of the sealed session, or of the user for whom it acts; NULL without a valid seal. It never
+-- raises an error: policies call it, and an error would tell that a row exists.
+CREATE FUNCTION pgconsent_signed.attr(name pg_catalog.text) RETURNS pg_catalog.text
+LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN COALESCE(CASE WHEN pgconsent.seal_time() OPERATOR(pg_catalog.@>) pg_catalog.transaction_timestamp()
+    THEN pgconsent.plan_attributes() OPERATOR(pg_catalog.->) pg_catalog.current_setting('pgconsent.seal', true)
+      OPERATOR(pg_catalog.->>) name END, pgconsent.verified_attr(name));
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.attr(pg_catalog.text) FROM PUBLIC;
+
+-- sealed tells whether the session has a valid seal. It never raises and is never NULL.
+CREATE FUNCTION pgconsent_signed.sealed() RETURNS pg_catalog.bool
+LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN COALESCE(CASE WHEN pgconsent.seal_time() OPERATOR(pg_catalog.@>) pg_catalog.transaction_timestamp()
+    AND pgconsent_signed.plan_seal() OPERATOR(pg_catalog.=) pg_catalog.current_setting('pgconsent.seal', true)
+    THEN true END, pgconsent.is_sealed());
+END $$;
 REVOKE ALL ON FUNCTION pgconsent_signed.sealed() FROM PUBLIC;
 
--- The verified seal in a plan. A plan that is kept for a prepared statement need not verify the seal in each execution.
--- As the planner plans such a statement, it evaluates plan_attr and plan_seal, which are declared IMMUTABLE and are
--- not: their values, of the seal that is verified then, become part of the plan. Row policies ask
+-- The plan of a prepared statement holds the verified seal, too, so that an execution calls none of these functions. As
+-- the planner plans such a statement, it evaluates plan_attr and plan_seal, which are declared IMMUTABLE and are not:
+-- their values, of the seal that is verified then, become part of the plan. Row policies ask
 --
 --   COALESCE(CASE WHEN plan_time() @> transaction_timestamp()
 --     THEN plan_attr('user') ->> current_setting('pgconsent.seal', true) END, attr('user'))
@@ -366,7 +431,7 @@ REVOKE ALL ON FUNCTION pgconsent_signed.plan_attr(pg_catalog.text) FROM PUBLIC;
 CREATE FUNCTION pgconsent_signed.plan_seal() RETURNS pg_catalog.text
 LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  RETURN CASE WHEN pgconsent_signed.sealed() THEN pg_catalog.current_setting('pgconsent.seal', true) END;
+  RETURN CASE WHEN pgconsent.is_sealed() THEN pg_catalog.current_setting('pgconsent.seal', true) END;
 END $$;
 REVOKE ALL ON FUNCTION pgconsent_signed.plan_seal() FROM PUBLIC;
 
@@ -382,6 +447,7 @@ BEGIN
   END IF;
   PERFORM pg_catalog.set_config('pgconsent.catalog_changed', pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
   ALTER FUNCTION pgconsent_signed.plan_time() PARALLEL RESTRICTED;
+  ALTER FUNCTION pgconsent.seal_time() PARALLEL RESTRICTED;
   RETURN NULL;
 END $$;
 REVOKE ALL ON FUNCTION pgconsent.drop_plans() FROM PUBLIC;
