@@ -46,6 +46,16 @@ func (discardConn) SetWriteDeadline(time.Time) error { return nil }
 // benchmarkStatement measures one exchange, the client's messages and the server's answers, without a network
 // connection.
 func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend []pgx3.BackendMessage) {
+	measureExchange(b, newExchange(b), messages, backend)
+}
+
+// exchange is a session without a network connection.
+type exchange struct {
+	requests *requests
+	answers  *answers
+}
+
+func newExchange(b *testing.B) *exchange {
 	server, err := New(Config{Router: &testProxy{}})
 	if err != nil {
 		b.Fatal(err)
@@ -57,46 +67,57 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 	r.seal.RenewAfter, r.seal.Expires = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
 	r.batch.server = newSink(discardConn{})
 	r.retry.turn = make(chan struct{}, 1)
-	var clientBytes, serverBytes []byte
-	for _, m := range messages {
-		if clientBytes, err = m.Encode(clientBytes); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for _, m := range backend {
-		if serverBytes, err = m.Encode(serverBytes); err != nil {
-			b.Fatal(err)
-		}
-	}
-	o := benchmarkAnswers(s)
+	return &exchange{r, benchmarkAnswers(s)}
+}
+
+func measureExchange(b *testing.B, x *exchange, messages []pgx3.FrontendMessage, backend []pgx3.BackendMessage) {
+	clientBytes, serverBytes := encoded(b, messages), encoded(b, backend)
 	b.ReportAllocs()
 	for b.Loop() {
-		in := input{source: source{peer: &endlessReader{clientBytes}}, maxText: defaultMaxText}
-		for {
-			if err := in.fill(); err == io.EOF {
-				break
-			} else if err != nil {
-				b.Fatal(err)
-			}
-			for {
-				typ, body, ok, err := in.next()
-				if err != nil {
-					b.Fatal(err)
-				}
-				if !ok {
-					break
-				}
-				if _, err := r.handle(typ, body); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-		in.release()
-		if err := r.flush(); err != nil {
+		x.run(b, clientBytes, serverBytes)
+	}
+}
+
+// encoded returns the bytes of messages.
+func encoded[M interface {
+	Encode([]byte) ([]byte, error)
+}](b *testing.B, messages []M) (out []byte) {
+	for _, m := range messages {
+		var err error
+		if out, err = m.Encode(out); err != nil {
 			b.Fatal(err)
 		}
-		benchmarkRelay(b, o, serverBytes)
 	}
+	return out
+}
+
+// run handles messages of the client, and then the server's answers to them.
+func (x *exchange) run(b *testing.B, clientBytes, serverBytes []byte) {
+	in := input{source: source{peer: &endlessReader{clientBytes}}, maxText: defaultMaxText}
+	for {
+		if err := in.fill(); err == io.EOF {
+			break
+		} else if err != nil {
+			b.Fatal(err)
+		}
+		for {
+			typ, body, ok, err := in.next()
+			if err != nil {
+				b.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			if _, err := x.requests.handle(typ, body); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	in.release()
+	if err := x.requests.flush(); err != nil {
+		b.Fatal(err)
+	}
+	benchmarkRelay(b, x.answers, serverBytes)
 }
 
 // endlessReader returns b once and then io.EOF, and is reset for each iteration.
@@ -151,4 +172,13 @@ func BenchmarkExtendedNamed(b *testing.B) {
 	benchmarkStatement(b, []pgx3.FrontendMessage{pa("s", "SELECT 1"), bi("p", "s"), de('P', "p"), ex("p", 0), cl('P', "p"), sy},
 		slices.Concat([]pgx3.BackendMessage{&pgx3.ParseComplete{}, &pgx3.BindComplete{}}, oneColumn, oneRow,
 			[]pgx3.BackendMessage{&pgx3.CloseComplete{}, &pgx3.ReadyForQuery{TxStatus: 'I'}}))
+}
+
+// BenchmarkPrepared measures an execution of a statement that the client has prepared before.
+func BenchmarkPrepared(b *testing.B) {
+	x := newExchange(b)
+	ready := &pgx3.ReadyForQuery{TxStatus: 'I'}
+	x.run(b, encoded(b, []pgx3.FrontendMessage{pa("s", "SELECT 1"), sy}), encoded(b, []pgx3.BackendMessage{&pgx3.ParseComplete{}, ready}))
+	measureExchange(b, x, []pgx3.FrontendMessage{bi("", "s"), ex("", 0), sy},
+		slices.Concat([]pgx3.BackendMessage{&pgx3.BindComplete{}}, oneRow, []pgx3.BackendMessage{ready}))
 }

@@ -9,8 +9,9 @@ import (
 type executeEntry struct {
 	execution
 
-	formats []int16 // the formats of result columns that the client's Bind asked for
-	synced  bool    // the Sync behind it is sent together with it, although its result is limited
+	ownPortal [1]*portal // the portal that it runs, for portals: so that this needs no memory of its own
+	formats   []int16    // the formats of result columns that the client's Bind asked for
+	synced    bool       // the Sync behind it is sent together with it, although its result is limited
 }
 
 func (e *executeEntry) appendRefused(dst []byte) []byte { return e.refusal.execute(dst) }
@@ -82,7 +83,7 @@ func (r *requests) execute(body []byte) error {
 
 // stageExecute adds an allowed Execute to the batch. rows is how many rows the client asks for; 0: all.
 func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, n *nameUses, name string, rows uint32) {
-	if hardened, anyHardened := hardenedStatements(v, n.namedVerdicts); anyHardened && hardened[0] &&
+	if hardened := hardenedStatements(v, n.namedVerdicts); hardened != nil && hardened[0] &&
 		v.Effects[0].HardenedPlan != verdict.HardenedAtBind {
 		r.hardenPlan()
 	}
@@ -94,7 +95,8 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	e.setNames(n)
 	e.portals, e.formats = n.fetchedPortals, p.formats
 	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.EffectFetch {
-		e.portals = []*portal{p}
+		e.ownPortal[0] = p
+		e.portals = e.ownPortal[:]
 	}
 	e.holdRequests, e.isFirstInGroup = r.ledger.holdRequests(), r.group.executes == 0
 	r.snapshots.noteNeed(e)

@@ -30,27 +30,31 @@ const hardenName = verdict.SealStatement + "_care"
 // insertedText is a place at which the proxy has inserted settings into a Query.
 type insertedText struct{ position int } // number of characters of the verdict's text before the place
 
-// hardenedStatements reports for each statement of v whether it gets a hardened plan, and whether any does. runs are
-// the verdicts on the statements that v runs by name.
-func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (hardened []bool, anyHardened bool) {
+// hardenedStatements reports for each statement of v whether it gets a hardened plan. It returns nil if none does. runs
+// are the verdicts on the statements that v runs by name.
+func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (hardened []bool) {
 	byName := false
 	for _, run := range runs {
 		byName = byName || run.HasHardenedPlan()
 	}
-	hardened = make([]bool, len(v.Effects))
 	for i, e := range v.Effects {
-		hardened[i] = e.HardenedPlan != verdict.NotHardened || byName && e.Kind == verdict.EffectExecute
-		anyHardened = anyHardened || hardened[i]
+		if e.HardenedPlan == verdict.NotHardened && !(byName && e.Kind == verdict.EffectExecute) {
+			continue
+		}
+		if hardened == nil {
+			hardened = make([]bool, len(v.Effects))
+		}
+		hardened[i] = true
 	}
-	return hardened, anyHardened
+	return hardened
 }
 
 // withHardenedPlan returns the Query's text with SET LOCAL commands in front of each statement that needs a hardened
 // plan. It returns an error if the text cannot be divided into its statements.
 func (e *queryEntry) withHardenedPlan() (string, *sqlstate.Error) {
 	v := e.verdict
-	hardened, anyHardened := hardenedStatements(v, e.namedVerdicts)
-	if !anyHardened {
+	hardened := hardenedStatements(v, e.namedVerdicts)
+	if hardened == nil {
 		return v.Text, nil
 	}
 	e.hardenedStatements = hardened

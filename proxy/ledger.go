@@ -52,9 +52,8 @@ type sealTime struct {
 }
 
 func newLedger() *ledger {
-	l := &ledger{status: 'I'}
+	l := &ledger{status: 'I', names: names{cache: &statementCache{}}}
 	l.changed = sync.NewCond(&l.mu)
-	l.names.init()
 	return l
 }
 

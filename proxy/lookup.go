@@ -22,14 +22,14 @@ func (l *ledger) addPendingStatement(name string, s *statement) {
 	defer l.mu.Unlock()
 	l.statementBytes += s.byteSize
 	s.previous = l.pendingStatements[name]
-	l.pendingStatements[name] = s
+	setName(&l.pendingStatements, name, s)
 }
 
 // addPendingPortal notes the portal that a Bind or DECLARE which is about to be sent will open.
 func (l *ledger) addPendingPortal(name string, p *portal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pendingPortals[name] = p
+	setName(&l.pendingPortals, name, p)
 }
 
 // dropUnnamedPortal forgets the portal without a name, since a Query that is about to be sent replaces it. If that

@@ -68,10 +68,12 @@ type names struct {
 	statementBytes    int                   // the size of all statements, pending ones included
 }
 
-func (n *names) init() {
-	n.cache = &statementCache{}
-	n.statements, n.portals = map[string]*statement{}, map[string]*portal{}
-	n.pendingStatements, n.pendingPortals = map[string]*statement{}, map[string]*portal{}
+// setName sets the value of a name. It makes the map when it is first needed, since many idle sessions need none.
+func setName[V any](m *map[string]V, name string, value V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[name] = value
 }
 
 // removePending removes the statements and portals that e makes from the pending ones.
@@ -131,11 +133,11 @@ func (n *names) confirm(e entry) {
 		if e.statement != nil {
 			n.dropStatement(e.name)
 			e.statement.previous = nil
-			n.statements[e.name] = e.statement
+			setName(&n.statements, e.name, e.statement)
 		}
 	case *bindEntry:
 		if e.portal != nil && !e.portal.droppedByQuery {
-			n.portals[e.name] = e.portal
+			setName(&n.portals, e.name, e.portal)
 		}
 	case *closeEntry:
 		if e.object == 'S' {
@@ -156,7 +158,7 @@ func (n *names) confirmPrepared(x *execution, i int) {
 	n.removePendingStatement(name, s)
 	n.dropStatement(name)
 	s.previous = nil
-	n.statements[name] = s
+	setName(&n.statements, name, s)
 }
 
 // confirmDeclared notes that the server has run the i-th statement of x, a DECLARE, so that its cursor exists.
@@ -167,7 +169,7 @@ func (n *names) confirmDeclared(x *execution, i int) {
 	name, p := x.verdict.Effects[i].Name, x.declaredPortals[i]
 	x.declaredPortals[i] = nil
 	n.removePendingPortal(name, p)
-	n.portals[name] = p
+	setName(&n.portals, name, p)
 }
 
 // undo applies the effect on names of a message that has failed. A failed Parse without a name has still removed the

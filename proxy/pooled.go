@@ -111,13 +111,13 @@ const resetName = verdict.SealStatement + "_reset"
 // connection's seal has the same identity and remains. resets says that the messages remove the connection's seal.
 func (r *requests) setIdentity(c *serverConn, before proxyMessages, resets bool) error {
 	adopter, ok := r.decider.(verdict.SealSharer)
-	adopts := ok && c.seal.Value != "" && adopter.CanShareSeal(c.seal.Seal)
+	adopts := ok && c.seal.isSet() && adopter.CanShareSeal(c.seal.Seal)
 	switch {
 	case adopts && !resets:
 		r.seal = c.seal
 		r.ledger.noteSeal(c.seal.Seal)
 		return r.sendBefore(before)
-	case c.seal.Value != "" && !adopts:
+	case c.seal.isSet() && !adopts:
 		before.addStatement(dropPlansName, dropPlansText)
 	}
 	r.seal = sealState{}

@@ -52,6 +52,9 @@ type sealState struct {
 	runs int // how many statements were run under this seal
 }
 
+// isSet reports whether the proxy has set a seal (signed identity) on the connection.
+func (s *sealState) isSet() bool { return s.Setting != "" }
+
 // isDue reports whether the proxy must renew the seal (signed identity) before the next transaction.
 func (s *sealState) isDue() bool { return time.Now().After(s.RenewAfter) || s.isStale() }
 
@@ -95,6 +98,7 @@ func (r *requests) setSealBehind(before proxyMessages) error {
 		case code == "":
 			// Round(0) strips the monotonic clock, which stands still while a machine sleeps.
 			seal.RenewAfter, seal.Expires = seal.RenewAfter.Round(0), seal.Expires.Round(0)
+			seal.Value = "" // it is secret, and not needed again
 			r.seal = sealState{Seal: seal}
 			r.ledger.noteSeal(seal)
 			return nil
