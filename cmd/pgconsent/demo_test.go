@@ -26,7 +26,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
-	"github.com/pgconsent/pgconsent/test/demos"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
@@ -196,7 +195,7 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(baseDir, "d")
-	listen, httpAddress := demos.FreeAddress(t), demos.FreeAddress(t)
+	listen, httpAddress := pgtest.FreeAddress(t), pgtest.FreeAddress(t)
 	start := func(extraArgs ...string) *program {
 		return launch(t, nil, append([]string{"demo", "--dir", dir, "--listen", listen, "--http", httpAddress}, extraArgs...)...)
 	}
@@ -251,7 +250,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: %v %v", path, info.Mode(), err)
 		}
 	}
-	if p := start("--listen", demos.FreeAddress(t), "--http", demos.FreeAddress(t)); p.awaitEnd(t) != exitError ||
+	if p := start("--listen", pgtest.FreeAddress(t), "--http", pgtest.FreeAddress(t)); p.awaitEnd(t) != exitError ||
 		!strings.Contains(p.errs.String(), "in use by another pgconsent") {
 		t.Errorf("a second demo in the folder: %s", p.errs)
 	}
@@ -447,7 +446,7 @@ func checkServe(t *testing.T, config, dir string) {
 	if err := os.WriteFile(configPath, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listen, httpAddress := demos.FreeAddress(t), demos.FreeAddress(t)
+	listen, httpAddress := pgtest.FreeAddress(t), pgtest.FreeAddress(t)
 	p := launch(t, []string{"PGCONSENT_LISTEN=" + listen, "PGCONSENT_HTTP_LISTEN=" + httpAddress,
 		"PGCONSENT_AUDIT_FILE=" + filepath.Join(dir, "audit2")}, "serve", "-c", configPath)
 	httpGet := func(path string) string {

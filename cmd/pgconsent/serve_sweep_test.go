@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
-	"github.com/pgconsent/pgconsent/test/demos"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
@@ -78,7 +77,7 @@ func TestTwoServesSweep(t *testing.T) {
 		CREATE FUNCTION gone() RETURNS trigger
 			LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN PERFORM pg_catalog.pg_sleep(0.004); INSERT INTO public.gone VALUES (OLD.id); RETURN OLD; END';
 		CREATE TRIGGER gone BEFORE DELETE ON notes FOR EACH ROW EXECUTE FUNCTION gone()`, subjects, 2*subjects*rowsPerSubject))
-	httpAddresses := []string{demos.FreeAddress(t), demos.FreeAddress(t)}
+	httpAddresses := []string{pgtest.FreeAddress(t), pgtest.FreeAddress(t)}
 	var programs []*program
 	for i, httpAddress := range httpAddresses {
 		programs = append(programs, launch(t, nil, "serve", "-c", configure(fmt.Sprintf("serve%d.yaml", i), httpAddress), "--log-format", "json"))

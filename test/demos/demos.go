@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,33 +31,6 @@ var GuestDSN = sync.OnceValues(func() (string, error) {
 	return fmt.Sprintf("postgres://demo_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
 })
 
-// The ports that [FreeAddress] returns. They are below those that systems give to outgoing connections (32768 and more on
-// Linux), of which another process could take one before the caller listens on it.
-const (
-	lowestPort = 10_240
-	portCount  = 22_000
-)
-
-// portsTried is how many ports this process has tried, and an offset at which no other process begins.
-var portsTried atomic.Uint32
-
-func init() { portsTried.Store(uint32(os.Getpid()) * 101) }
-
-// FreeAddress returns an address of the loopback interface on which nobody listens, and which it has not returned
-// before.
-func FreeAddress(t testing.TB) string {
-	t.Helper()
-	for range portCount {
-		address := fmt.Sprintf("127.0.0.1:%d", lowestPort+portsTried.Add(1)%portCount)
-		if l, err := net.Listen("tcp", address); err == nil {
-			_ = l.Close()
-			return address
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
-}
-
 // StartDemo starts a world on the test server, as `pgconsent demo` would, and stops it when the test ends. name is the
 // name of a world of the repository, or a folder. The database and the roles have fixed names, so that the same world
 // cannot run twice at the same time.
@@ -76,7 +46,7 @@ func StartDemo(t testing.TB, name string) *demo.RunningDemo {
 	}
 	pgtest.Lock(t, "demo "+w.Name)
 	r, err := demo.Start(context.Background(), demo.Config{
-		World: w, ServerDSN: dsn, Folder: t.TempDir(), Listen: FreeAddress(t), HTTP: FreeAddress(t)})
+		World: w, ServerDSN: dsn, Folder: t.TempDir(), Listen: pgtest.FreeAddress(t), HTTP: pgtest.FreeAddress(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
-	"github.com/pgconsent/pgconsent/test/demos"
 )
 
 // The tutorial's commands run as they are written, on a new PostgreSQL.
@@ -120,7 +119,7 @@ func startSession(t *testing.T) *shellSession {
 		}
 		return p
 	}
-	sqlAddress, httpAddress := demos.FreeAddress(t), demos.FreeAddress(t)
+	sqlAddress, httpAddress := pgtest.FreeAddress(t), pgtest.FreeAddress(t)
 	s := &shellSession{t: t, folder: t.TempDir(), localAddresses: strings.NewReplacer("5432", fmt.Sprint(server.Port), "7432",
 		port(sqlAddress), "7433", port(httpAddress))}
 	c := exec.CommandContext(t.Context(), "bash")

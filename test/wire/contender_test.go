@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
@@ -123,7 +124,7 @@ type access struct {
 func loadDemo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) access {
 	t.Helper()
 	super := fmt.Sprintf("postgres://%s:%s@/postgres?host=%s&port=%d", cluster.Superuser, password, url.QueryEscape(cluster.SocketDir), cluster.Port)
-	cmd := exec.Command(binary, "demo", "--postgres", super, "--dir", folder, "--listen", freeAddress(t), "--http", freeAddress(t), "--json")
+	cmd := exec.Command(binary, "demo", "--postgres", super, "--dir", folder, "--listen", pgtest.FreeAddress(t), "--http", pgtest.FreeAddress(t), "--json")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -155,7 +156,7 @@ func serve(t *testing.T, binary, folder, upstream, audit string, databaseLines .
 	if err != nil {
 		t.Fatal(err)
 	}
-	listen := freeAddress(t)
+	listen := pgtest.FreeAddress(t)
 	_, p, _ := net.SplitHostPort(listen)
 	var lines []string
 	section := ""
@@ -203,7 +204,7 @@ func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *p
 		size = poolSize
 	}
 	dir := t.TempDir()
-	listen := freeAddress(t)
+	listen := pgtest.FreeAddress(t)
 	host, port, _ := net.SplitHostPort(listen)
 	users := filepath.Join(dir, "users.txt")
 	config := filepath.Join(dir, "pgbouncer.ini")
@@ -282,16 +283,6 @@ func waitForListener(t *testing.T, address string) int {
 			t.Fatal(err)
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 func parseDSN(t *testing.T, dsn string) *pgconn.Config {

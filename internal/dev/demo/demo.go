@@ -8,6 +8,7 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -50,6 +51,8 @@ type Config struct {
 	HTTP      string // the address of HTTP; "": DefaultHTTP, or a free port if DefaultHTTP is in use
 	Log       *slog.Logger
 	Progress  func(string)
+
+	defaultListen, defaultHTTP string // if set, they stand for DefaultListen and DefaultHTTP
 }
 
 // The addresses on which a demo listens if its configuration names none and no other program uses them.
@@ -221,7 +224,10 @@ func (c *Config) chooseAddresses() error {
 		address        *string
 		defaultAddress string
 		purpose        string
-	}{{&c.Listen, DefaultListen, "clients connect"}, {&c.HTTP, DefaultHTTP, "HTTP is served"}} {
+	}{
+		{&c.Listen, cmp.Or(c.defaultListen, DefaultListen), "clients connect"},
+		{&c.HTTP, cmp.Or(c.defaultHTTP, DefaultHTTP), "HTTP is served"},
+	} {
 		if *listener.address != "" {
 			continue
 		}

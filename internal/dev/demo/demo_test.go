@@ -5,11 +5,9 @@ package demo
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -44,27 +42,6 @@ func exec(t *testing.T, conn *pgx.Conn, statements ...string) {
 func dsn(user, password string) string {
 	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/postgres", user, password, pgtest.TCPPort())
 }
-
-// freeAddress returns an address on which nobody listens, a different one each time. (Package test/demos has the same
-// function; it imports this package.)
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		_ = l.Close()
-		if _, isTaken := givenAddresses.LoadOrStore(address, true); !isTaken {
-			return address
-		}
-	}
-}
-
-// givenAddresses are the addresses that freeAddress has returned: the kernel may return one again as soon as its
-// listener is closed.
-var givenAddresses sync.Map
 
 func queryNumber(t *testing.T, dsn, sql string) (n int) {
 	t.Helper()
@@ -109,8 +86,8 @@ func TestDemoOnExistingServer(t *testing.T) {
 	dir := t.TempDir()
 	start := func(user, password string) (*RunningDemo, []string, error) {
 		var messages []string
-		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: dir, Listen: freeAddress(t),
-			HTTP: freeAddress(t), Progress: func(message string) { messages = append(messages, message) }})
+		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: dir, Listen: pgtest.FreeAddress(t),
+			HTTP: pgtest.FreeAddress(t), Progress: func(message string) { messages = append(messages, message) }})
 		return r, messages, err
 	}
 	for round := range 2 {
@@ -179,7 +156,8 @@ func TestDemoLeavesForeignObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := func(user, password string) error {
-		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: t.TempDir(), Listen: freeAddress(t), HTTP: freeAddress(t)})
+		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: t.TempDir(),
+			Listen: pgtest.FreeAddress(t), HTTP: pgtest.FreeAddress(t)})
 		if err == nil {
 			_ = r.Stop()
 		}
@@ -263,7 +241,8 @@ func TestInvalidWorldFolders(t *testing.T) {
 		}
 		w, err := world.Open(dir)
 		if err == nil {
-			_, err = Start(t.Context(), Config{World: w, ServerDSN: "host=127.0.0.1 port=1", Folder: t.TempDir(), Listen: freeAddress(t), HTTP: freeAddress(t)})
+			_, err = Start(t.Context(), Config{World: w, ServerDSN: "host=127.0.0.1 port=1", Folder: t.TempDir(),
+				Listen: pgtest.FreeAddress(t), HTTP: pgtest.FreeAddress(t)})
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %s", c.change, err, c.want)
@@ -295,7 +274,8 @@ func TestFolderOnTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Start(t.Context(), Config{World: w, ServerDSN: dsn("rich", "rich-password"), Folder: t.TempDir(), Listen: freeAddress(t), HTTP: freeAddress(t)})
+		_, err = Start(t.Context(), Config{World: w, ServerDSN: dsn("rich", "rich-password"), Folder: t.TempDir(),
+			Listen: pgtest.FreeAddress(t), HTTP: pgtest.FreeAddress(t)})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.file, err, c.want)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/internal/dev/world"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
@@ -58,9 +59,13 @@ func TestTwoDemosAtOnce(t *testing.T) {
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE host LOGIN SUPERUSER PASSWORD 'host-password'")
 	t.Cleanup(func() { exec(t, admin, "DROP ROLE host") })
-	if listener, err := net.Listen("tcp", DefaultHTTP); err == nil { // if it fails, another program listens there already
-		defer listener.Close()
+	// Other programs may take the usual addresses, and give them back, at any time.
+	defaultListen, defaultHTTP := pgtest.FreeAddress(t), pgtest.FreeAddress(t)
+	listener, err := net.Listen("tcp", defaultHTTP)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer listener.Close()
 	worldByAddress := map[string]string{}
 	for _, name := range []string{"one", "two"} {
 		dir := filepath.Join(t.TempDir(), name)
@@ -73,6 +78,7 @@ func TestTwoDemosAtOnce(t *testing.T) {
 		}
 		messages := ""
 		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn("host", "host-password"), Folder: t.TempDir(),
+			defaultListen: defaultListen, defaultHTTP: defaultHTTP,
 			Progress: func(message string) { messages += message + "\n" }})
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +91,7 @@ func TestTwoDemosAtOnce(t *testing.T) {
 		if n := queryNumber(t, r.Access.Agents[0].DSN, "SELECT count(*) FROM notes"); n != 10 {
 			t.Errorf("an agent sees %d notes", n)
 		}
-		if !strings.Contains(messages, DefaultHTTP+" is in use: HTTP is served at 127.0.0.1:") {
+		if !strings.Contains(messages, defaultHTTP+" is in use: HTTP is served at 127.0.0.1:") {
 			t.Errorf("it says %s", messages)
 		}
 		for _, address := range []string{r.config.Listen.First(), r.config.HTTP.Listen} {

@@ -66,7 +66,7 @@ func (s *servedDemo) world(t *testing.T, name string) *demo.RunningDemo {
 			return
 		}
 		s.runningDemo, s.err = demo.Start(ctx, demo.Config{World: w, ServerDSN: dsn,
-			Folder: s.dir, Listen: demos.FreeAddress(t), HTTP: demos.FreeAddress(t), Log: slog.New(slog.DiscardHandler)})
+			Folder: s.dir, Listen: pgtest.FreeAddress(t), HTTP: pgtest.FreeAddress(t), Log: slog.New(slog.DiscardHandler)})
 	})
 	if s.err != nil {
 		t.Fatal(s.err)
