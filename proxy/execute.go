@@ -9,7 +9,7 @@ import (
 type executeEntry struct {
 	execution
 
-	ownPortal [1]*portal // the portal that it runs, for portals: so that this needs no memory of its own
+	ownPortal [1]*portal // the memory of portals, which has one portal in most cases
 	formats   []int16    // the formats of result columns that the client's Bind asked for
 	synced    bool       // the Sync behind it is sent together with it, although its result is limited
 }

@@ -16,7 +16,8 @@ import (
 // seeds/003:67-84, 107-113, 115-121, 123-126.
 func TestPrivacyPageSessions(t *testing.T) {
 	tier.All(t)
-	demo := launch(t, nil, "demo", "--world", "kernle", "--json", "--dir", t.TempDir(), "--listen", pgtest.FreeAddress(t), "--http", pgtest.FreeAddress(t))
+	demo := launch(t, nil, "demo", "--world", "kernle", "--json", "--dir", t.TempDir(),
+		"--listen", pgtest.FreeAddress(t), "--http", pgtest.FreeAddress(t))
 	access, _ := demo.ready(t)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	prompt := regexp.MustCompile(`(?m)^(\w+)\$ pgconsent (.*)\n`)

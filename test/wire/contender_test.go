@@ -124,7 +124,8 @@ type access struct {
 func loadDemo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) access {
 	t.Helper()
 	super := fmt.Sprintf("postgres://%s:%s@/postgres?host=%s&port=%d", cluster.Superuser, password, url.QueryEscape(cluster.SocketDir), cluster.Port)
-	cmd := exec.Command(binary, "demo", "--postgres", super, "--dir", folder, "--listen", pgtest.FreeAddress(t), "--http", pgtest.FreeAddress(t), "--json")
+	cmd := exec.Command(binary, "demo", "--postgres", super, "--dir", folder,
+		"--listen", pgtest.FreeAddress(t), "--http", pgtest.FreeAddress(t), "--json")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
