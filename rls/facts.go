@@ -148,9 +148,7 @@ func (f *planFacts) objectsRead(nodes ...predicate.Node) []string {
 	for _, h := range predicate.LookupTables(conditions) {
 		out = append(out, lookupViewsIdentity(h.Relation))
 	}
-	for _, r := range predicate.TablesThatShowWhenEmpty(conditions) {
-		out = append(out, emptyIdentity(r))
-	}
+	out = append(out, readableIdentities(conditions)...)
 	for _, n := range predicate.MaterializedConsents(conditions) {
 		out = append(out, newMaterialized(n).identity())
 	}

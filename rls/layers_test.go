@@ -46,6 +46,7 @@ func TestAgentWritesNothing(t *testing.T) {
 	w.wantRefusal(agent, "42501", "SELECT * FROM pgconsent.seal_key()")
 	w.wantRefusal(agent, "42501", "SELECT * FROM pgconsent.h_public_people")
 	w.wantRefusal(agent, "42501", "SELECT pgconsent.empty_public_memory_participants()")
+	w.wantRefusal(agent, "42501", "SELECT pgconsent.readable_public_memory_participants(NULL)")
 }
 
 // badSeals returns values of the seal setting that are not valid for a session with the claims ownClaims. otherClaims

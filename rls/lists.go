@@ -88,7 +88,7 @@ func (f writePolicies) listTriggers() []Object {
 		"pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_signed.json_ids(pg_catalog.text)",
 		"pgconsent_signed.jsonb_ids(pg_catalog.jsonb)",
 	}, listOf(f.reader), "", "EXECUTE"))
-	f.grantEmptyFunctions(o, triggerConditions(w))
+	o.NeededObjects = append(o.NeededObjects, readableIdentities(triggerConditions(w))...)
 	o.create(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$
 DECLARE

@@ -36,7 +36,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 		"pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[])",
 		"pgconsent_signed.json_ids(pg_catalog.text)", "pgconsent_signed.jsonb_ids(pg_catalog.jsonb)",
 	}, listOf(f.reader), "", "EXECUTE"))
-	f.grantEmptyFunctions(o, liveNodes(f.policy))
+	o.NeededObjects = append(o.NeededObjects, readableIdentities(liveNodes(f.policy))...)
 	o.create("ALTER FUNCTION " + liveSignature + " OWNER TO " + f.reader)
 	o.why = "attr has verified a seal; the proxy asks before it judges a statement."
 	o.create(fmt.Sprintf("DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %%I, %%I', "+
@@ -52,15 +52,6 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 		"LANGUAGE sql STABLE PARALLEL RESTRICTED\nRETURN NULL::pg_catalog.text", predicate.LiveFunction))
 	o.drop(why, "REVOKE ALL ON FUNCTION "+liveSignature+" FROM PUBLIC")
 	return []Object{o.Object}
-}
-
-// grantEmptyFunctions grants the reader role the functions that tell whether the link tables in these conditions are
-// empty.
-func (f *planFacts) grantEmptyFunctions(o *objectBuilder, nodes predicate.All) {
-	for _, r := range predicate.TablesThatShowWhenEmpty(nodes) {
-		o.grant(rightsOn("FUNCTION", listOf(predicate.EmptyFunction(r.Name).SQL()+"()"), listOf(f.reader), "", "EXECUTE"))
-		o.NeededObjects = append(o.NeededObjects, emptyIdentity(r))
-	}
 }
 
 // liveNodes returns the conditions from which the database computes live attributes.

@@ -22,7 +22,7 @@ func (f lookupViews) objects() []Object {
 		out = append(out, f.readerAccess(h.Relation), f.views(h))
 	}
 	for _, r := range f.links {
-		out = append(out, f.emptyFunction(r))
+		out = append(out, f.emptyFunction(r), f.readableFunction(r))
 	}
 	return out
 }
@@ -83,9 +83,9 @@ func emptyIdentity(r *catalog.Relation) string {
 	return "function " + predicate.EmptyFunction(r.Name).String()
 }
 
-// emptyFunction makes the function that tells whether a link table has no rows at all. A row policy calls it if the
-// lookup view is empty: a view that is empty only because of FORCE ROW LEVEL SECURITY or another owner must not show
-// every row. The function reads the table as its owner, and returns false if row security applies to the owner.
+// emptyFunction makes the function that tells whether a link table has no rows at all. It is called if the lookup view
+// is empty: a view that is empty only because of FORCE ROW LEVEL SECURITY or another owner must not show every row. The
+// function reads the table as its owner, and returns false if row security applies to the owner.
 func (f lookupViews) emptyFunction(r *catalog.Relation) Object {
 	name := predicate.EmptyFunction(r.Name).SQL()
 	o := newObject(emptyIdentity(r),
@@ -96,7 +96,39 @@ BEGIN
   RETURN NOT pg_catalog.row_security_active(%s::pg_catalog.regclass::pg_catalog.oid) AND NOT EXISTS (SELECT 1 FROM %s);
 END $pgconsent$`, name, catalog.QuoteLiteral(r.Name.SQL()), r.Name.SQL()))
 	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
-	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", name, strings.Join(f.callers(), ", ")))
+	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", name, f.reader))
 	o.drop("Take the helper and signed views away.", fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
+	return o.Object
+}
+
+func readableIdentity(r *catalog.Relation) string {
+	return "function " + predicate.ReadableFunction(r.Name).String()
+}
+
+// readableIdentities returns the identities of the functions of this kind that conditions call.
+func readableIdentities(conditions predicate.All) []string {
+	var out []string
+	for _, r := range predicate.TablesThatShowWhenEmpty(conditions) {
+		out = append(out, readableIdentity(r))
+	}
+	return out
+}
+
+// readableFunction makes the function by which row policies ask whether predicates can read a link table. It belongs to
+// the reader role, and reads the lookup view as they do.
+func (f lookupViews) readableFunction(r *catalog.Relation) Object {
+	signature := predicate.ReadableFunction(r.Name).SQL() + "(pg_catalog.timestamptz)"
+	o := newObject(readableIdentity(r), "The planner asks once whether there are links, and policies need not.", r)
+	o.NeededObjects = []string{lookupViewsIdentity(r), emptyIdentity(r)}
+	o.grant(rightsOn("SCHEMA", listOf(predicate.OwnSchema), listOf(f.reader), "", "USAGE"))
+	o.create(fmt.Sprintf(`CREATE FUNCTION %s RETURNS pg_catalog.bool
+LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $pgconsent$
+BEGIN
+  RETURN EXISTS (SELECT 1 FROM %s) OR %s();
+END $pgconsent$`, signature, predicate.LookupView(r.Name).SQL(), predicate.EmptyFunction(r.Name).SQL()))
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature))
+	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", signature, strings.Join(f.callers(), ", ")))
+	o.create(fmt.Sprintf("ALTER FUNCTION %s OWNER TO %s", signature, f.reader))
+	o.drop("Take the helper and signed views away.", fmt.Sprintf("DROP FUNCTION IF EXISTS %s", signature))
 	return o.Object
 }

@@ -2,10 +2,13 @@ package rls_test
 
 import (
 	"bytes"
+	"errors"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/migrations"
@@ -64,7 +67,7 @@ func TestForceOnLookupTablesHidesNothingFromPredicates(t *testing.T) {
 	w.want(w.agent(user1), titlesQuery, visibleTitles)
 }
 
-// If a lookup table appears empty by mistake, every rule shows fewer rows and never more.
+// If a lookup table appears empty by mistake, every rule shows fewer rows and never more, in plans from before, too.
 func TestEmptiedLookupTablesHide(t *testing.T) {
 	tier.All(t)
 	mistakes := map[string]string{
@@ -75,20 +78,28 @@ func TestEmptiedLookupTablesHide(t *testing.T) {
 		"forced, and owned by the owner": "DROP POLICY pgconsent_open ON %[1]s; ALTER TABLE %[1]s FORCE ROW LEVEL " +
 			"SECURITY; GRANT CREATE ON SCHEMA pgconsent TO app_owner; ALTER VIEW pgconsent.h_public_%[1]s OWNER TO app_owner",
 	}
+	const titles = "SELECT title FROM public.memories ORDER BY id"
 	for name, sql := range mistakes {
 		for _, table := range []string{"people", "memory_participants"} {
 			t.Run(name+" of "+table, func(t *testing.T) {
 				w := migrated(t)
 				agent := w.agent(user1)
 				w.want(agent, titlesQuery, visibleTitles)
+				w.exec(agent, "PREPARE kept AS "+titles+"; EXECUTE kept")
 				w.exec(w.super, strings.ReplaceAll(sql, "%[1]s", table))
-				got, err := query(agent, "SELECT title FROM public.memories ORDER BY id")
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, title := range strings.FieldsFunc(got, func(r rune) bool { return r == ',' }) {
-					if title != "alone" && title != "with Ada" {
-						t.Errorf("%q shows", title)
+				for _, text := range []string{titles, "EXECUTE kept"} {
+					got, err := query(agent, text)
+					if pgErr := (*pgconn.PgError)(nil); errors.As(err, &pgErr) && pgErr.Code == "42501" &&
+						strings.Contains(sql, "OWNER TO") && table == "memory_participants" {
+						continue // the reader may not read a view that is not its own
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, title := range strings.FieldsFunc(got, func(r rune) bool { return r == ',' }) {
+						if title != "alone" && title != "with Ada" {
+							t.Errorf("%s: %q shows", text, title)
+						}
 					}
 				}
 			})
@@ -98,6 +109,16 @@ func TestEmptiedLookupTablesHide(t *testing.T) {
 		w := migrated(t)
 		w.exec(w.owner, "DELETE FROM memory_participants")
 		w.want(w.agent(user1), "SELECT count(*) FROM public.memories", "7")
+	})
+	t.Run("links that come back", func(t *testing.T) {
+		w := migrated(t)
+		w.exec(w.super, "DROP POLICY pgconsent_open ON memory_participants; ALTER TABLE memory_participants FORCE ROW LEVEL SECURITY;"+
+			"CREATE TABLE links AS TABLE memory_participants; DELETE FROM memory_participants")
+		agent := w.agent(user1)
+		w.exec(agent, "PREPARE kept AS "+titles)
+		w.want(agent, "EXECUTE kept", "")
+		w.exec(w.super, "INSERT INTO memory_participants TABLE links")
+		w.want(agent, "EXECUTE kept", visibleTitles)
 	})
 }
 

@@ -294,7 +294,8 @@ func TestSQLOfTheArciveWorld(t *testing.T) {
 	n := predicate.All{predicate.Own{Column: "owner", Attribute: "user", Type: "pg_catalog.int8"}, consent}
 	const owner = `items.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_signed.attr('user'))::pg_catalog.int8`
 	const wantPolicy = `CASE WHEN pgconsent_signed.use_index() THEN (CASE WHEN ` + owner + ` THEN true END) IS NOT NULL ELSE ` + owner + ` END` +
-		` AND (items.id IS NOT NULL AND (EXISTS (SELECT 1 FROM pgconsent.h_public_links) OR (SELECT pgconsent.empty_public_links()))` +
+		` AND (items.id IS NOT NULL AND CASE WHEN pgconsent.readable_public_links(NULL) THEN true ELSE` +
+		` (SELECT pgconsent.readable_public_links(pg_catalog.statement_timestamp())) END` +
 		` AND CASE WHEN pgconsent_signed.use_hash() THEN (NOT (items.id OPERATOR(pg_catalog.=) ANY (SELECT r3.item FROM pgconsent.h_public_links AS r3` +
 		` WHERE r3.item IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pgconsent.h_public_subjects AS r4` +
 		` WHERE r4.id OPERATOR(pg_catalog.=) r3.subject AND (r4.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text)))))` +
@@ -327,13 +328,13 @@ func TestLookupViewNames(t *testing.T) {
 		{Schema: "a", Name: "b_c"}, {Schema: "a_b", Name: "c"}, {Schema: "a", Name: long + "1"}, {Schema: "a", Name: long + "2"},
 		{Schema: "é_", Name: strings.Repeat("é", 30)}, {Schema: "a", Name: "b.c"}, {Schema: "a", Name: "b"},
 	}
-	for _, prefix := range []string{"h", "visible", "group", "filtered", "filtered_key", "in", "key", "empty", "stamp", "privacy", "copy"} {
+	for _, prefix := range []string{"h", "visible", "group", "filtered", "filtered_key", "in", "key", "empty", "readable", "stamp", "privacy", "copy"} {
 		names = append(names, catalog.Name{Schema: prefix, Name: "a_b"}, catalog.Name{Schema: prefix, Name: "a_b.c"})
 	}
 	seenNames := map[string]bool{}
 	for _, name := range names {
 		for _, derived := range []catalog.Name{predicate.LookupView(name), predicate.SignedLookupView(name), predicate.SignedView(name),
-			predicate.EmptyFunction(name), predicate.GroupView(name), predicate.RowView(name), predicate.FilteredRowView(name),
+			predicate.EmptyFunction(name), predicate.ReadableFunction(name), predicate.GroupView(name), predicate.RowView(name), predicate.FilteredRowView(name),
 			predicate.KeyedView(name, false), predicate.KeyedView(name,
 				true), predicate.CopyView(name), predicate.ChangeStampFunction(name), predicate.PrivacyFunction(name), predicate.CopyFunction(name)} {
 			if len(derived.Name) > 63 || seenNames[derived.String()] {

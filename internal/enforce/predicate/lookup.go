@@ -122,7 +122,7 @@ func LookupTables(node Node) []LookupTable {
 }
 
 // TablesThatShowWhenEmpty returns the tables that make rows visible while they are empty, sorted by name. If the lookup
-// view of such a table has no rows, the predicate calls pgconsent.empty_…() to check that the table itself has none.
+// view of such a table has no rows, the predicate checks by [ReadableFunction] that the table itself has none.
 func TablesThatShowWhenEmpty(node Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
 	walkNodes(node, nil, func(node Node, _ *catalog.Relation) {
@@ -260,6 +260,13 @@ func KeyedView(table catalog.Name, filtered bool) catalog.Name {
 		return catalog.Name{Schema: RowsSchema, Name: objectName("filtered_key_", table)}
 	}
 	return catalog.Name{Schema: RowsSchema, Name: objectName("key_", table)}
+}
+
+// ReadableFunction returns the name of the function that reports whether predicates can read a link table: its lookup
+// view has rows, or the table has none. It is declared IMMUTABLE, which it is not, so that the planner evaluates a call
+// with a constant. Its argument does nothing else.
+func ReadableFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: OwnSchema, Name: objectName("readable_", table)}
 }
 
 // EmptyFunction returns the name of the function that reports whether a link table has no rows at all.

@@ -180,8 +180,7 @@ func (w *predicateWriter) noSubjectSQL(n RecordedConsent, row string, refuses fu
 	} else {
 		parts = append(parts, n.Steps[0].startNotNullSQL(row))
 		if w.forRowPolicy && !n.FirstRequired {
-			parts = append(parts, "(EXISTS (SELECT 1 FROM "+w.lookupName(n.Steps[0].Relation)+") OR (SELECT "+
-				EmptyFunction(n.Steps[0].Relation.Name).SQL()+"()))")
+			parts = append(parts, readableSQL(n.Steps[0].Relation))
 		}
 		if n.FirstRequired {
 			there := w.newAlias()

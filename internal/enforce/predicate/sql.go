@@ -230,13 +230,21 @@ func (w *predicateWriter) consentSQL(n Consent, row string) string {
 	}
 	out := "(" + n.Steps[0].startNotNullSQL(row)
 	if w.forRowPolicy && !n.FirstRequired {
-		out += " AND (EXISTS (SELECT 1 FROM " + w.lookupName(n.Steps[0].Relation) + ") OR (SELECT " +
-			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))"
+		out += " AND " + readableSQL(n.Steps[0].Relation)
 	}
 	if w.sublinks != probeForm {
 		return w.storedOrLiveSQL(n, row, out+" AND "+w.sublinkSQL(n, row)+")")
 	}
 	return w.storedOrLiveSQL(n, row, out+" AND "+w.noSubjectRefusesSQL(n, row)+")")
+}
+
+// readableSQL returns the SQL condition that predicates can read a link table: see [ReadableFunction]. The planner
+// evaluates the first call, whose argument is a constant. If it returns true, nothing is left to do for the execution.
+// A plan that is reused was made under the same views, roles and row policies: PostgreSQL drops the plan when one of
+// these changes, since the rest of the condition reads the table.
+func readableSQL(link *catalog.Relation) string {
+	function := ReadableFunction(link.Name).SQL()
+	return "CASE WHEN " + function + "(NULL) THEN true ELSE (SELECT " + function + "(pg_catalog.statement_timestamp())) END"
 }
 
 // noSubjectRefusesSQL writes, in the probe form, the condition that no subject refuses.
