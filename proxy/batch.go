@@ -119,14 +119,14 @@ func (r *requests) flush() error {
 	}
 	b.release()
 	for b.sent < len(b.items) {
-		end, err := r.waitToSend()
+		end, now, err := r.waitToSend()
 		if err != nil {
 			return err
 		}
 		end = r.endOfLimitedResult(b.endOfSnapshotMessages(b.endOfSealMessages(end)))
 		r.refuseOutdated(end)
 		r.checkSnapshots(end)
-		if err := r.forward(end); err != nil {
+		if err := r.forward(end, now); err != nil {
 			return err
 		}
 	}
@@ -136,33 +136,34 @@ func (r *requests) flush() error {
 }
 
 // waitToSend waits for the answer to r.barrier and renews the session's seal (signed identity) if it is due. It returns
-// the end of the items that may be sent then: the first group (messages up to a Sync) if the seal cannot be renewed
-// now, and otherwise all.
-func (r *requests) waitToSend() (end int, err error) {
+// the end of the items that may be sent then, and the time: the first group (messages up to a Sync) if the seal cannot
+// be renewed now, and otherwise all.
+func (r *requests) waitToSend() (end int, now time.Time, err error) {
 	b := &r.batch
 	end = len(b.items)
-	if r.barrier == nil && !r.seal.isDue() {
-		return end, nil
-	}
 	start := time.Now()
+	if r.barrier == nil && !r.seal.isDue(start) {
+		return end, start, nil
+	}
 	if r.barrier != nil {
 		if !r.ledger.waitFor(r.barrier) {
-			return 0, errPeerGone
+			return 0, start, errPeerGone
 		}
 		r.barrier = nil
 	}
-	if r.seal.isDue() {
+	if r.seal.isDue(time.Now()) {
 		if r.ledger.waitOutsideTx() {
 			if err := r.setSeal(); err != nil {
-				return 0, err
+				return 0, start, err
 			}
 		}
-		if r.seal.isDue() {
+		if r.seal.isDue(time.Now()) {
 			end = b.endOfGroup()
 		}
 	}
-	b.lastRead = b.lastRead.Add(time.Since(start)) // The proxy's own time does not include the wait.
-	return end, nil
+	now = time.Now()
+	b.lastRead = b.lastRead.Add(now.Sub(start)) // The proxy's own time does not include the wait.
+	return end, now, nil
 }
 
 // endOfSealMessages returns the end of the first group (messages up to a Sync) with a message that removes the
@@ -207,11 +208,11 @@ func (b *batch) endsWithReady() bool {
 	return false
 }
 
-// forward sends the unsent items before end to the server.
-func (r *requests) forward(end int) error {
+// forward sends the unsent items before end to the server. now is the time.
+func (r *requests) forward(end int, now time.Time) error {
 	b := &r.batch
 	items := b.items[b.sent:end]
-	entries := r.startSending(items)
+	entries := r.startSending(items, now)
 	skipped, ok := r.ledger.push(entries) // The ledger copies the slice.
 	clear(entries)
 	b.entries = entries[:0]
@@ -219,7 +220,7 @@ func (r *requests) forward(end int) error {
 		return errPeerGone // [session.finish] records the outcomes of the batch's messages.
 	}
 	for _, e := range skipped {
-		recordOutcome(e)
+		recordOutcome(e, now)
 	}
 	out := b.bytes(items)
 	clear(items)
@@ -235,9 +236,8 @@ func (r *requests) forward(end int) error {
 }
 
 // startSending returns the entries of the items and sets their send times.
-func (r *requests) startSending(items []item) []entry {
+func (r *requests) startSending(items []item, now time.Time) []entry {
 	entries := r.batch.entries[:0]
-	now := time.Now()
 	for _, last := range items {
 		if last.entry == nil {
 			continue

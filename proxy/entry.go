@@ -174,8 +174,9 @@ func (x *execution) copiesIn() bool {
 		x.verdict.Effects[x.completedStatements].Kind == verdict.EffectCopyIn
 }
 
-// recordOutcome writes the outcome of a message to the audit, if the decider has recorded a decision on it.
-func recordOutcome(e entry) {
+// recordOutcome writes the outcome of a message to the audit, if the decider has recorded a decision on it. The outcome
+// is known since now.
+func recordOutcome(e entry, now time.Time) {
 	b := e.base()
 	if b.ticket == nil {
 		return
@@ -191,7 +192,7 @@ func recordOutcome(e entry) {
 		outcome.Code = sqlstate.SuccessfulCompletion
 	}
 	if !b.sentAt.IsZero() {
-		outcome.Upstream = time.Since(b.sentAt)
+		outcome.Upstream = now.Sub(b.sentAt)
 	}
 	ticket := b.ticket
 	b.ticket = nil

@@ -222,7 +222,7 @@ func (l *ledger) isListeningTo(channel string) bool {
 // beginsAfterSealExpiry reports whether the seal (signed identity) has expired and one of these entries begins a
 // transaction, if none is open before them. The caller holds the lock.
 func (l *ledger) beginsAfterSealExpiry(entries []entry) bool {
-	if !time.Now().After(l.seal.expires) {
+	if len(entries) == 0 || !time.Now().After(l.seal.expires) {
 		return false
 	}
 	isSkipped := false

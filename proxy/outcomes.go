@@ -29,8 +29,12 @@ func (o *outcomes) reportReturned() {
 
 // record updates the metrics and writes the outcomes of the entries to the audit.
 func (o *outcomes) record(m Metrics) {
+	if len(o.requestTimes) == 0 && len(o.entries) == 0 {
+		return
+	}
+	now := time.Now()
 	if len(o.requestTimes) > 0 {
-		elapsed := time.Since(o.timeOfRead)
+		elapsed := now.Sub(o.timeOfRead)
 		for _, d := range o.requestTimes {
 			m.RecordAddedTime(d + elapsed)
 		}
@@ -41,7 +45,7 @@ func (o *outcomes) record(m Metrics) {
 		if x := e.asExecution(); x != nil && !x.fromProxy {
 			rows, bytes = rows+x.rows, bytes+x.bytes
 		}
-		recordOutcome(e)
+		recordOutcome(e, now)
 	}
 	if bytes > 0 {
 		m.CountRows(rows, bytes)

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"time"
+
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
@@ -72,7 +74,7 @@ func (r *requests) query(body []byte) error {
 		r.invalid(e)
 		return nil
 	}
-	if v.IsAllowed() && beginsNextTransaction(v.Effects) && r.seal.isDue() {
+	if v.IsAllowed() && beginsNextTransaction(v.Effects) && r.seal.isDue(time.Now()) {
 		isRenewed, err := r.renewSeal()
 		if err != nil {
 			return err

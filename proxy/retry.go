@@ -272,7 +272,7 @@ func (r *requests) openAgain() error {
 	if err := r.runProxyQuery("ROLLBACK", nil); err != nil || r.retry.openingVerdict == nil {
 		return err
 	}
-	if r.seal.isDue() {
+	if r.seal.isDue(time.Now()) {
 		if err := r.setSeal(); err != nil {
 			return err
 		}

@@ -55,8 +55,8 @@ type sealState struct {
 // isSet reports whether the proxy has set a seal (signed identity) on the connection.
 func (s *sealState) isSet() bool { return s.Setting != "" }
 
-// isDue reports whether the proxy must renew the seal (signed identity) before the next transaction.
-func (s *sealState) isDue() bool { return time.Now().After(s.RenewAfter) || s.isStale() }
+// isDue reports whether the proxy must renew the seal (signed identity) before a transaction that begins now.
+func (s *sealState) isDue(now time.Time) bool { return now.After(s.RenewAfter) || s.isStale() }
 
 // isTooOld reports whether no transaction may begin under the seal (signed identity) any more. The proxy asks this
 // where it cannot renew the seal in time: a message, or group of messages, ends a transaction and begins another. The

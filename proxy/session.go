@@ -144,7 +144,7 @@ func (s *session) finish() {
 		if e.base().code == "" {
 			e.base().code = code
 		}
-		recordOutcome(e)
+		recordOutcome(e, time.Now())
 	}
 	if connection != nil {
 		s.connector.giveUp(connection)

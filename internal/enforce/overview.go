@@ -80,8 +80,7 @@ func (e *Enforcer) Denials() (list []Denial, total uint64) {
 }
 
 // countExecution counts an execution for the operator's overview, and remembers it if it was refused.
-func (s *session) countExecution(r audit.Decision, allowed bool) {
-	now := time.Now()
+func (s *session) countExecution(r audit.Decision, now time.Time, allowed bool) {
 	s.lastExecution.Store(now.UnixNano())
 	s.executedCount.Add(1)
 	if allowed {

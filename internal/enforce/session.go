@@ -566,8 +566,8 @@ func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdi
 		}
 	}
 	s.enforcer.cfg.Metrics.CountStatement(r.Verdict, r.Reason, r.Tag)
-	s.countExecution(r, r.Verdict == metrics.VerdictAllow)
 	t.record = s.enforcer.cfg.Audit.Decision(r)
+	s.countExecution(r, t.record.RecordedAt(), r.Verdict == metrics.VerdictAllow)
 	t.attributes = s.mergeUserAttributes(actor)
 	t.noteObserved(v)
 	for _, run := range executed {

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -129,8 +128,13 @@ func appendStringsIf(dst []byte, name string, values []string) []byte {
 // appendMap appends an object with its members sorted by name.
 func appendMap(dst []byte, values map[string]string) []byte {
 	var nameBuffer [8]string
-	names := slices.AppendSeq(nameBuffer[:0], maps.Keys(values))
-	slices.Sort(names)
+	names := nameBuffer[:0]
+	for name := range values {
+		names = append(names, name)
+	}
+	if len(names) > 1 {
+		slices.Sort(names)
+	}
 	for i, name := range names {
 		dst = appendString(append(dst, elementPrefix(i, "{")...), name)
 		dst = appendString(append(dst, ':'), values[name])

@@ -320,6 +320,9 @@ func (l *Log) refusal(cause error) *sqlstate.Error {
 		WithCause(cause)
 }
 
+// RecordedAt returns the time in the record.
+func (t *Ticket) RecordedAt() time.Time { return t.recordedAt }
+
 // Release waits until the record is as durable as the mode requires, and returns nil. If that takes longer than
 // ReleaseTimeout, or fails, it returns a refusal (58030). It may be called more than once.
 func (t *Ticket) Release() *sqlstate.Error {
@@ -354,6 +357,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 		return t.err
 	}
 	var lateTimer <-chan time.Time // made only if Release must wait, which is rare
+	now := t.recordedAt            // mostly just before
 	for t.state.Load() != ticketWritten {
 		l.mu.Lock()
 		err, oldest, syncSignal := l.failure, l.oldestUnsynced, l.syncSignal
@@ -361,7 +365,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 		if err != nil {
 			return l.refusal(err)
 		}
-		if oldest.IsZero() || l.cfg.Clock().Sub(oldest) < maxBufferedLag {
+		if oldest.IsZero() || now.Sub(oldest) < maxBufferedLag {
 			return nil
 		}
 		if lateTimer == nil {
@@ -372,6 +376,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 		case <-lateTimer:
 			return l.refusal(fmt.Errorf("the %s does not keep up", l.recordSink.mediumName()))
 		}
+		now = l.cfg.Clock()
 	}
 	return nil
 }
