@@ -13,21 +13,22 @@ func (f childPolicies) objects() []Object {
 	for _, c := range f.children {
 		table := c.Relation.Name.SQL()
 		out = append(out, f.rowSecurity(c.Relation, f.agent, false))
-		add := func(name, sql string, neededObjects []string) {
+		add := func(name, sql string) {
 			o := newObject(policyIdentity(name, c.Relation), why, c.Relation)
-			o.NeededObjects = neededObjects
 			o.create(sql)
 			o.drop(dropPoliciesReason, dropPolicy(name, c.Relation))
 			out = append(out, o.Object)
 		}
-		add(selectPolicy, fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)",
-			selectPolicy, table, f.agent, f.condition(c.Rows, c.Relation)), f.objectsRead(c.Rows))
+		selection := newObject(policyIdentity(selectPolicy, c.Relation), why, c.Relation)
+		selection.NeededObjects = f.objectsRead(c.Rows)
+		f.addSelectPolicy(selection, c.Relation, f.agent, f.condition(c.Rows, c.Relation))
+		out = append(out, selection.Object)
 		add(insertPolicy, fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR INSERT TO %s WITH CHECK (false)",
-			insertPolicy, table, f.agent), nil)
+			insertPolicy, table, f.agent))
 		add(updatePolicy, fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR UPDATE TO %s USING (false)",
-			updatePolicy, table, f.agent), nil)
+			updatePolicy, table, f.agent))
 		add(deletePolicy, fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR DELETE TO %s USING (false)",
-			deletePolicy, table, f.agent), nil)
+			deletePolicy, table, f.agent))
 		out = append(out, f.currentCatalogPolicy(c.Relation, f.agent))
 		if c.ReadableByName {
 			out = append(out, rightsObject("SELECT on "+c.Relation.Name.String(),

@@ -96,6 +96,7 @@ func TestMigrateChangesOnlyDifferences(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	want := []string{
+		"function pgconsent.set1_public_memory_participants()", "function pgconsent.set2_public_memory_participants()",
 		"policy pgconsent_select on memory_participants", "policy pgconsent_select on people",
 		"relation pgconsent_signed.visible_public_memory_participants", "relation pgconsent_signed.visible_public_people",
 	}

@@ -41,6 +41,28 @@ func TestUseIndexHintAvoidsTheOwnerIndex(t *testing.T) {
 	w.want(agent, predicate.UseIndexHint+titlesQuery, visibleTitles)
 }
 
+// PostgreSQL opens the functions of a policy's sets: it plans their queries, and looks at no row that they return. Where
+// the policy looks up rows, nothing of them is in the plan.
+func TestSetFunctionsAreOpened(t *testing.T) {
+	w := migrated(t)
+	agent := w.agent(user1)
+	for hint, want := range map[string]bool{"": false, predicate.UseHashHint: true} {
+		results, err := agent.PgConn().Exec(context.Background(), hint+"EXPLAIN (COSTS OFF) SELECT title FROM memories").ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan strings.Builder
+		for _, line := range results[0].Rows {
+			plan.WriteString(string(line[0]) + "\n")
+		}
+		if strings.Contains(plan.String(), "hashed SubPlan") != want || strings.Contains(plan.String(), "Function Scan") {
+			t.Errorf("%q:\n%s", hint, plan.String())
+		}
+		w.want(agent, hint+titlesQuery, visibleTitles)
+	}
+	w.wantRefusal(agent, "42501", "SELECT * FROM pgconsent.set1_public_memories()")
+}
+
 // A hint that a search finds few rows of a table lowers the planner's estimate for that table's signed view, and for no
 // other. The result has the same rows.
 func TestEstimateRowsHintAffectsOneTable(t *testing.T) {

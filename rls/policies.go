@@ -2,6 +2,7 @@ package rls
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -43,9 +44,7 @@ func (f rowPolicies) objects() []Object {
 		o := newObject(policyIdentity(selectPolicy, t.Relation),
 			"Which rows agents see. RESTRICTIVE, because a permissive policy would be ORed with those of others.", t.Relation)
 		o.NeededObjects = f.objectsRead(t.Rows)
-		o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy,
-			table, f.boundRoles(t), f.ruleCondition(t)))
-		o.drop(dropPoliciesReason, dropPolicy(selectPolicy, t.Relation))
+		f.addSelectPolicy(o, t.Relation, f.boundRoles(t), f.ruleCondition(t))
 		out = append(out, f.currentCatalogPolicy(t.Relation, f.boundRoles(t)), o.Object)
 		out = append(out, writes.objects()...)
 		if t.Columns == nil { // without a row view, agents read the table itself
@@ -63,6 +62,26 @@ func (f rowPolicies) objects() []Object {
 		out = append(out, o.Object)
 	}
 	return out
+}
+
+// addSelectPolicy adds to o the policy that says which rows these roles see, and the functions of its sets.
+func (f *planFacts) addSelectPolicy(o *objectBuilder, r *catalog.Relation, roles, condition string) {
+	condition, sets := predicate.WithSetFunctions(condition, r.Name)
+	reason := o.why
+	o.why = "A set of the policy. PostgreSQL opens the function only for statements that read many rows."
+	for _, set := range sets {
+		o.create(fmt.Sprintf("CREATE FUNCTION %s() RETURNS SETOF %s\nLANGUAGE sql STABLE PARALLEL RESTRICTED\nBEGIN ATOMIC\n  %s;\nEND",
+			set.Name.SQL(), set.LookupView, set.Query))
+		o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", set.Name.SQL()))
+		o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", set.Name.SQL(), strings.Join(f.callers(), ", ")))
+	}
+	o.why = reason
+	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy, r.Name.SQL(),
+		roles, condition))
+	o.drop(dropPoliciesReason, dropPolicy(selectPolicy, r))
+	for _, set := range sets {
+		o.drop(dropPoliciesReason, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", set.Name.SQL()))
+	}
 }
 
 const dropPoliciesReason = "Take the policies away."

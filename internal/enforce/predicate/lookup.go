@@ -231,8 +231,10 @@ func attributesThatHide(node Node) []string {
 // LookupView returns the name of the view that row policies read in place of a table. The view belongs to the reader
 // role, so the agent's own row security does not apply in it.
 func LookupView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: OwnSchema, Name: objectName("h_", table)}
+	return catalog.Name{Schema: OwnSchema, Name: objectName(lookupViewPrefix, table)}
 }
+
+const lookupViewPrefix = "h_"
 
 // SignedLookupView returns the name of the view that signed statements read in place of a lookup table. The view raises
 // an error unless the statement is signed.
