@@ -115,17 +115,23 @@ func readableIdentities(conditions predicate.All) []string {
 }
 
 // readableFunction makes the function by which row policies ask whether predicates can read a link table. It belongs to
-// the reader role, and reads the lookup view as they do.
+// the reader role, and reads the lookup view as they do. It raises no error: if the view has another owner, it counts
+// as empty.
 func (f lookupViews) readableFunction(r *catalog.Relation) Object {
-	signature := predicate.ReadableFunction(r.Name).SQL() + "(pg_catalog.timestamptz)"
+	view, signature := predicate.LookupView(r.Name).SQL(), predicate.ReadableFunction(r.Name).SQL()+"(pg_catalog.timestamptz)"
 	o := newObject(readableIdentity(r), "The planner asks once whether there are links, and policies need not.", r)
 	o.NeededObjects = []string{lookupViewsIdentity(r), emptyIdentity(r)}
 	o.grant(rightsOn("SCHEMA", listOf(predicate.OwnSchema), listOf(f.reader), "", "USAGE"))
 	o.create(fmt.Sprintf(`CREATE FUNCTION %s RETURNS pg_catalog.bool
 LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $pgconsent$
 BEGIN
-  RETURN EXISTS (SELECT 1 FROM %s) OR %s();
-END $pgconsent$`, signature, predicate.LookupView(r.Name).SQL(), predicate.EmptyFunction(r.Name).SQL()))
+  IF pg_catalog.has_table_privilege(%s::pg_catalog.regclass::pg_catalog.oid, 'SELECT') THEN
+    IF EXISTS (SELECT 1 FROM %s) THEN
+      RETURN true;
+    END IF;
+  END IF;
+  RETURN %s();
+END $pgconsent$`, signature, catalog.QuoteLiteral(view), view, predicate.EmptyFunction(r.Name).SQL()))
 	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature))
 	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", signature, strings.Join(f.callers(), ", ")))
 	o.create(fmt.Sprintf("ALTER FUNCTION %s OWNER TO %s", signature, f.reader))

@@ -328,13 +328,15 @@ func TestLookupViewNames(t *testing.T) {
 		{Schema: "a", Name: "b_c"}, {Schema: "a_b", Name: "c"}, {Schema: "a", Name: long + "1"}, {Schema: "a", Name: long + "2"},
 		{Schema: "é_", Name: strings.Repeat("é", 30)}, {Schema: "a", Name: "b.c"}, {Schema: "a", Name: "b"},
 	}
-	for _, prefix := range []string{"h", "visible", "group", "filtered", "filtered_key", "in", "key", "empty", "readable", "stamp", "privacy", "copy"} {
+	for _, prefix := range []string{"h", "visible", "group", "filtered", "filtered_key", "in", "key", "empty", "readable",
+		"stamp", "privacy", "copy"} {
 		names = append(names, catalog.Name{Schema: prefix, Name: "a_b"}, catalog.Name{Schema: prefix, Name: "a_b.c"})
 	}
 	seenNames := map[string]bool{}
 	for _, name := range names {
 		for _, derived := range []catalog.Name{predicate.LookupView(name), predicate.SignedLookupView(name), predicate.SignedView(name),
-			predicate.EmptyFunction(name), predicate.ReadableFunction(name), predicate.GroupView(name), predicate.RowView(name), predicate.FilteredRowView(name),
+			predicate.EmptyFunction(name), predicate.ReadableFunction(name),
+			predicate.GroupView(name), predicate.RowView(name), predicate.FilteredRowView(name),
 			predicate.KeyedView(name, false), predicate.KeyedView(name,
 				true), predicate.CopyView(name), predicate.ChangeStampFunction(name), predicate.PrivacyFunction(name), predicate.CopyFunction(name)} {
 			if len(derived.Name) > 63 || seenNames[derived.String()] {

@@ -26,15 +26,15 @@ func TestWithSetFunctions(t *testing.T) {
 		{choice + "(x.a = ANY (SELECT r1.b FROM pgconsent.h_s_t AS r1)) IS TRUE" + other,
 			choice + "(x.a = ANY (SELECT r1.b FROM pgconsent.set1_public_x() AS r1)) IS TRUE" + other,
 			[]predicate.SetFunction{set("set1_public_x", "pgconsent.h_s_t", "SELECT r1.* FROM pgconsent.h_s_t AS r1")}},
-		{choice + `ROW(x.a, x.b) = ANY (SELECT r1." FROM ", r1.c FROM pgconsent."h_s_ AS )" AS r1 WHERE r1.d = ')' AND r1.e = ANY (SELECT r2.f` +
-			` FROM pgconsent.h_s_u AS r2))` + other,
+		{choice + `ROW(x.a, x.b) = ANY (SELECT r1." FROM ", r1.c FROM pgconsent."h_s_ AS )" AS r1 WHERE r1.d = ')' AND r1.e` +
+			` = ANY (SELECT r2.f FROM pgconsent.h_s_u AS r2))` + other,
 			choice + `ROW(x.a, x.b) = ANY (SELECT r1." FROM ", r1.c FROM pgconsent.set1_public_x() AS r1)` + other,
 			[]predicate.SetFunction{set("set1_public_x", `pgconsent."h_s_ AS )"`, `SELECT r1.* FROM pgconsent."h_s_ AS )" AS r1 `+
 				`WHERE r1.d = ')' AND r1.e = ANY (SELECT r2.f FROM pgconsent.h_s_u AS r2)`)}},
-		{choice + "a = ANY (SELECT r1.b FROM pgconsent.h_s_t AS r1) AND NOT b = ANY (SELECT r2.b FROM pgconsent.h_s_u AS r2)" + other + " AND " +
-			choice + "c = ANY (SELECT r3.k FROM pgconsent.materialized_1 AS r3)" + other,
-			choice + "a = ANY (SELECT r1.b FROM pgconsent.set1_public_x() AS r1) AND NOT b = ANY (SELECT r2.b FROM pgconsent.set2_public_x() AS r2)" +
-				other + " AND " + choice + "c = ANY (SELECT r3.k FROM pgconsent.materialized_1 AS r3)" + other,
+		{choice + "a = ANY (SELECT r1.b FROM pgconsent.h_s_t AS r1) AND NOT b = ANY (SELECT r2.b FROM pgconsent.h_s_u AS r2)" +
+			other + " AND " + choice + "c = ANY (SELECT r3.k FROM pgconsent.materialized_1 AS r3)" + other,
+			choice + "a = ANY (SELECT r1.b FROM pgconsent.set1_public_x() AS r1) AND NOT b = " +
+				"ANY (SELECT r2.b FROM pgconsent.set2_public_x() AS r2)" + other + " AND " + choice + "c = ANY (SELECT r3.k FROM pgconsent.materialized_1 AS r3)" + other,
 			[]predicate.SetFunction{set("set1_public_x", "pgconsent.h_s_t", "SELECT r1.* FROM pgconsent.h_s_t AS r1"),
 				set("set2_public_x", "pgconsent.h_s_u", "SELECT r2.* FROM pgconsent.h_s_u AS r2")}},
 		{choice + "c = ANY ('{1}'::int4[])" + other, choice + "c = ANY ('{1}'::int4[])" + other, nil},
