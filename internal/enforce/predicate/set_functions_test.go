@@ -34,7 +34,8 @@ func TestWithSetFunctions(t *testing.T) {
 		{choice + "a = ANY (SELECT r1.b FROM pgconsent.h_s_t AS r1) AND NOT b = ANY (SELECT r2.b FROM pgconsent.h_s_u AS r2)" +
 			other + " AND " + choice + "c = ANY (SELECT r3.k FROM pgconsent.materialized_1 AS r3)" + other,
 			choice + "a = ANY (SELECT r1.b FROM pgconsent.set1_public_x() AS r1) AND NOT b = " +
-				"ANY (SELECT r2.b FROM pgconsent.set2_public_x() AS r2)" + other + " AND " + choice + "c = ANY (SELECT r3.k FROM pgconsent.materialized_1 AS r3)" + other,
+				"ANY (SELECT r2.b FROM pgconsent.set2_public_x() AS r2)" + other + " AND " + choice +
+				"c = ANY (SELECT r3.k FROM pgconsent.materialized_1 AS r3)" + other,
 			[]predicate.SetFunction{set("set1_public_x", "pgconsent.h_s_t", "SELECT r1.* FROM pgconsent.h_s_t AS r1"),
 				set("set2_public_x", "pgconsent.h_s_u", "SELECT r2.* FROM pgconsent.h_s_u AS r2")}},
 		{choice + "c = ANY ('{1}'::int4[])" + other, choice + "c = ANY ('{1}'::int4[])" + other, nil},

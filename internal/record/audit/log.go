@@ -357,7 +357,6 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 		return t.err
 	}
 	var lateTimer <-chan time.Time // made only if Release must wait, which is rare
-	now := t.recordedAt            // mostly just before
 	for t.state.Load() != ticketWritten {
 		l.mu.Lock()
 		err, oldest, syncSignal := l.failure, l.oldestUnsynced, l.syncSignal
@@ -365,7 +364,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 		if err != nil {
 			return l.refusal(err)
 		}
-		if oldest.IsZero() || now.Sub(oldest) < maxBufferedLag {
+		if oldest.IsZero() || l.cfg.Clock().Sub(oldest) < maxBufferedLag {
 			return nil
 		}
 		if lateTimer == nil {
@@ -376,7 +375,6 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 		case <-lateTimer:
 			return l.refusal(fmt.Errorf("the %s does not keep up", l.recordSink.mediumName()))
 		}
-		now = l.cfg.Clock()
 	}
 	return nil
 }
