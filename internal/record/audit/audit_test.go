@@ -599,8 +599,9 @@ func TestHungDisk(t *testing.T) {
 			disk.hanging = hang
 			disk.mu.Unlock()
 			if mode == ModeBuffered {
-				l.Decision(decision("released before anybody knows"))
+				beforePause := l.Decision(decision("recorded before the client pauses"))
 				time.Sleep(maxBufferedLag)
+				wantRefusal(t, beforePause.Release())
 			}
 			wantRefusal(t, l.Decision(decision("hung")).Release())
 			time.Sleep(350 * time.Millisecond)
