@@ -369,6 +369,7 @@ func (s *session) rewriteText(st *state, text string, protocol verdict.Protocol,
 		hardenedIfDeclared: res.HardenedIfDeclared, bindable: res.Bindable, record: audit.Decision{
 			Protocol: protocolName(protocol), Verdict: metrics.VerdictAllow, Path: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
+			Encoding: &audit.StatementEncoding{},
 		}}
 	copyResult(j, res)
 	j.keyCounts = res.Keys
@@ -416,7 +417,7 @@ func completePreparedVerdicts(v *verdict.Verdict) {
 		body, j := *v, *textDetail
 		body.Effects, body.Parts = e.Body.Effects, nil
 		body.OneStatementPerMessage, body.ForeignReads = false, e.Body.ForeignReads
-		j.preparedBy, j.record.Tag, j.record.Signed = i+1, e.BodyTag, false
+		j.preparedBy, j.record.Tag, j.record.Signed, j.record.Encoding = i+1, e.BodyTag, false, &audit.StatementEncoding{}
 		body.EnforcerDetail = &j
 		v.Effects[i].Body = &body
 	}

@@ -90,6 +90,8 @@ type Decision struct {
 	// the number of the newest consent record that the statement's snapshot contained
 	Epoch  int64 `json:"epoch"`
 	Signed bool  `json:"signed"`
+
+	Encoding *StatementEncoding `json:"-"` // what is kept of earlier decisions about the statement; nil: nothing is kept
 }
 
 // Contract is what one contract decided about a statement, and the attribute's value on which that depended.

@@ -696,6 +696,7 @@ func BenchmarkBuffered(b *testing.B) {
 		Tables: []Table{{Name: "public.memories", Columns: []string{"id", "title"}, DataSource: "structured",
 			ByKey: true}}, Functions: []string{"pg_catalog.lower"},
 		Verdict: "allow", Path: "rls", Policy: "c0ffee0123456789", Catalog: "c0ffee0123456789", Epoch: 42,
+		Encoding: &StatementEncoding{},
 	}
 	b.ReportAllocs()
 	for b.Loop() {

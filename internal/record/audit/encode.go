@@ -21,6 +21,13 @@ func (d *Decision) appendMembers(dst []byte) []byte {
 		dst = appendMap(append(dst, `,"attributes":`...), d.Attributes)
 	}
 	dst = appendMemberIf(dst, `,"purpose":`, d.Purpose)
+	dst = d.Encoding.appendStatement(dst, d)
+	dst = strconv.AppendInt(append(dst, `,"epoch":`...), d.Epoch, 10)
+	return strconv.AppendBool(append(dst, `,"signed":`...), d.Signed)
+}
+
+// appendStatement appends the members of a decision that are about the statement and the verdict on it.
+func (d *Decision) appendStatement(dst []byte) []byte {
 	dst = appendMember(dst, `,"protocol":`, d.Protocol)
 	dst = appendMember(dst, `,"tag":`, d.Tag)
 	dst = appendMemberIf(dst, `,"fingerprint":`, d.Fingerprint)
@@ -38,9 +45,7 @@ func (d *Decision) appendMembers(dst []byte) []byte {
 	dst = appendMemberIf(dst, `,"reason":`, d.Reason)
 	dst = appendMemberIf(dst, `,"path":`, d.Path)
 	dst = appendMember(dst, `,"policy":`, d.Policy)
-	dst = appendMember(dst, `,"catalog":`, d.Catalog)
-	dst = strconv.AppendInt(append(dst, `,"epoch":`...), d.Epoch, 10)
-	return strconv.AppendBool(append(dst, `,"signed":`...), d.Signed)
+	return appendMember(dst, `,"catalog":`, d.Catalog)
 }
 
 func (t *Table) object(dst []byte) []byte {

@@ -67,6 +67,7 @@ func setRandomFields(t *rapid.T, v reflect.Value) {
 			setRandomFields(t, value)
 			v.SetMapIndex(key, value)
 		}
+	case reflect.Pointer: // a decision's Encoding, which the record does not show
 	default:
 		t.Fatalf("a record has a member of kind %s, which this test cannot draw", v.Kind())
 	}
@@ -80,12 +81,75 @@ func TestEncodesAsJSON(t *testing.T) {
 		setRandomFields(t, reflect.ValueOf(&d).Elem())
 		same(t, d, string(d.appendMembers([]byte("{")))+"}")
 
+		d.Encoding = &StatementEncoding{}
+		for range 3 { // The second decision of a statement keeps what the third one uses.
+			same(t, d, string(d.appendMembers([]byte("{")))+"}")
+		}
+
 		var o Outcome
 		setRandomFields(t, reflect.ValueOf(&o).Elem())
 		ownJSON := string(o.appendMembers(appendMember(fmt.Appendf(nil, `{"decision":%d`, o.Decision), `,"session":`,
 			o.Session))) + "}"
 		same(t, o, ownJSON)
 	})
+}
+
+// A decision that differs from earlier ones about its statement in one member is encoded anew.
+func TestKeptEncodingIsOfEqualMembers(t *testing.T) {
+	columns, values := []string{"id", "title"}, []string{"pg_catalog.lower"}
+	d := Decision{Session: "s", Protocol: "simple", Tag: "SELECT", Fingerprint: "f", Functions: values, Verdict: "allow",
+		Path: "rls", Policy: "p", Catalog: "c", Encoding: &StatementEncoding{},
+		Tables:    []Table{{Name: "public.memories", Columns: columns, DataSource: "structured"}},
+		Contracts: []Contract{{Name: "retrieval", Attribute: "stage", Value: "2", Verdict: "allow"}}}
+	check := func(name string) {
+		t.Helper()
+		want, err := json.Marshal(d)
+		if got := string(d.appendMembers([]byte("{"))) + "}"; err != nil || got != string(want) {
+			t.Errorf("%s: encoded as\n%s\nand by encoding/json\n%s, %v", name, got, want, err)
+		}
+	}
+	for range 3 {
+		check("equal decisions")
+	}
+	if d.Encoding.kept.Load() == nil {
+		t.Fatal("nothing is kept")
+	}
+	var change func(name string, v reflect.Value)
+	change = func(name string, v reflect.Value) {
+		old := reflect.New(v.Type()).Elem()
+		old.Set(v)
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString(v.String() + "x")
+		case reflect.Bool:
+			v.SetBool(!v.Bool())
+		case reflect.Int64:
+			v.SetInt(v.Int() + 1)
+		case reflect.Slice: // an element less, one more, and, in place, another one
+			v.Set(v.Slice(0, v.Len()-1))
+			check(name + " without an element")
+			v.Set(reflect.Append(old, old.Index(0)))
+			check(name + " with a further element")
+			v.Set(old)
+			for i := range v.Len() {
+				change(name, v.Index(i))
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				change(name+"."+v.Type().Field(i).Name, v.Field(i))
+			}
+		case reflect.Map:
+			v.Set(reflect.ValueOf(map[string]string{"user": "u"}))
+		case reflect.Pointer:
+			return
+		default:
+			t.Fatalf("%s is of kind %s, which this test cannot change", name, v.Kind())
+		}
+		check(name)
+		v.Set(old)
+	}
+	change("Decision", reflect.ValueOf(&d).Elem())
+	check("equal decisions again")
 }
 
 // Each odd text and each single character, before and after another text, is encoded as encoding/json encodes it.

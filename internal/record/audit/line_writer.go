@@ -17,6 +17,7 @@ const genesisHash = "00000000000000000000000000000000000000000000000000000000000
 type lineWriter struct {
 	kid        string    // the id of the key; "": there is no key, and lines have no codes
 	mac        hash.Hash // the MAC with the key of the audit
+	signed     []byte    // what the MAC signs of the last line
 	hashBuffer [sha256.Size]byte
 
 	second     int64  // the second of the last line, since 1970
@@ -86,14 +87,13 @@ func (s *lineWriter) appendTime(dst []byte, t time.Time) []byte {
 // hashLen is the length of a hash in a line, in characters.
 const hashLen = 2 * sha256.Size
 
-var recordUse = []byte("record\x00")
+const recordUse = "record\x00"
 
 // code returns the code of a hash, as [Key.CheckCode] expects it. The next call overwrites it.
 func (s *lineWriter) code(hash []byte) []byte {
+	s.signed = append(append(append(s.signed[:0], recordUse...), hash...), 0)
 	s.mac.Reset()
-	s.mac.Write(recordUse)
-	s.mac.Write(hash)
-	s.mac.Write(recordUse[len(recordUse)-1:])
+	s.mac.Write(s.signed)
 	return s.mac.Sum(s.hashBuffer[:0])
 }
 
