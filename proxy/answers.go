@@ -252,8 +252,7 @@ func (a *answers) current() entry {
 // succeed notes that the server has answered the current entry without an error.
 func (a *answers) succeed() {
 	a.outcomes.add(a.head)
-	a.ledger.succeed()
-	a.head = nil
+	a.head = a.ledger.succeed()
 }
 
 // answer passes a server message of this type and body length to the current entry.

@@ -213,7 +213,7 @@ func (r *requests) forward(end int, now time.Time) error {
 	b := &r.batch
 	items := b.items[b.sent:end]
 	entries := r.startSending(items, now)
-	skipped, ok := r.ledger.push(entries) // The ledger copies the slice.
+	skipped, ok := r.ledger.pushBatch(entries, end == len(b.items)) // The ledger copies the slice.
 	clear(entries)
 	b.entries = entries[:0]
 	if !ok {
@@ -225,9 +225,6 @@ func (r *requests) forward(end int, now time.Time) error {
 	out := b.bytes(items)
 	clear(items)
 	b.sent = end
-	if b.sent == len(b.items) {
-		r.ledger.setStaging(false)
-	}
 	if err := b.server.write(out); err != nil {
 		// The server's last message, which may not have been read yet, says why the server has closed the connection.
 		return r.awaitEnd(err)
@@ -238,6 +235,7 @@ func (r *requests) forward(end int, now time.Time) error {
 // startSending returns the entries of the items and sets their send times.
 func (r *requests) startSending(items []item, now time.Time) []entry {
 	entries := r.batch.entries[:0]
+	sentAt, requestTime := now.Sub(startTime), now.Sub(r.batch.lastRead)
 	for _, last := range items {
 		if last.entry == nil {
 			continue
@@ -246,8 +244,7 @@ func (r *requests) startSending(items []item, now time.Time) []entry {
 			r.seal.noteDropped()
 		}
 		e := last.entry.base()
-		e.sentAt = now
-		e.requestTime = now.Sub(r.batch.lastRead)
+		e.sentAt, e.requestTime = sentAt, requestTime
 		entries = append(entries, last.entry)
 	}
 	r.retry.noteSending(entries)

@@ -10,6 +10,7 @@ type bindEntry struct {
 	entryBase
 
 	portal     *portal // the portal that Bind makes; nil if Bind is refused, or is a message of the proxy
+	ownPortal  portal  // the memory of the portal, which needs no allocation of its own
 	statement  string  // the client's name of the statement that Bind binds
 	serverName string  // the server's name of that statement
 
@@ -78,7 +79,8 @@ func (r *requests) bind(body []byte) error {
 		r.refuse(e, refusal, v, nil)
 		return nil
 	}
-	p := &portal{verdict: v, group: r.group.number, inputPart: r.snapshots.inputPart}
+	p := &e.ownPortal
+	p.verdict, p.group, p.inputPart = v, r.group.number, r.snapshots.inputPart
 	if v.RecordsKeys {
 		p.formats = resultFormats(rest)
 	}

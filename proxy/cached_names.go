@@ -36,12 +36,12 @@ func (r *requests) noteClose(name string, inSQL bool, group uint64) {
 func (l *ledger) eachStatement(f func(name string, st *statement)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for name, st := range l.pendingStatements {
+	for name, st := range l.pendingStatements.all() {
 		for ; st != nil; st = st.previous {
 			f(name, st)
 		}
 	}
-	for name, st := range l.statements {
+	for name, st := range l.statements.all() {
 		f(name, st)
 	}
 }
@@ -50,7 +50,7 @@ func (l *ledger) eachStatement(f func(name string, st *statement)) {
 func (l *ledger) dropCachedName(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.statements[name]; s != nil && s.hiddenFromServer {
+	if s := l.statements.get(name); s != nil && s.hiddenFromServer {
 		l.dropStatement(name)
 	}
 }
@@ -59,7 +59,7 @@ func (l *ledger) dropCachedName(name string) {
 func (l *ledger) isFree(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.statements[name] == nil && l.pendingStatements[name] == nil
+	return l.statements.get(name) == nil && l.pendingStatements.get(name) == nil
 }
 
 // namedInSQL returns the statements that the text names (EXECUTE, DEALLOCATE and the like) and that the server does not

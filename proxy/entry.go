@@ -31,12 +31,18 @@ type entry interface {
 	handleAnswer(a *answers, typ byte, length int) (isExpected bool, err *sqlstate.Error)
 }
 
+// startTime is a time before every message. Times since then take less memory than a [time.Time].
+var startTime = time.Now()
+
 // entryBase has the fields that all kinds of entries have in common.
 type entryBase struct {
-	fromProxy    bool     // the proxy sends the message by itself; its answers are not relayed
-	preparesNext bool     // the client's next message depends on this message of the proxy and gets its error
-	refusal      *refusal // if set, a failing message is sent instead, and the client gets this refusal as its error
-	replaced     bool     // the message was refused after its bytes were added to the batch
+	fromProxy    bool // the proxy sends the message by itself; its answers are not relayed
+	preparesNext bool // the client's next message depends on this message of the proxy and gets its error
+	replaced     bool // the message was refused after its bytes were added to the batch
+	readsForeign bool // the server reads foreign tables for the message
+	isAnswered   bool // the message needs no more answers; guarded by the ledger's lock
+
+	refusal *refusal // if set, a failing message is sent instead, and the client gets this refusal as its error
 
 	verdict *verdict.Verdict
 	ticket  verdict.Ticket
@@ -44,15 +50,13 @@ type entryBase struct {
 	name         string // the client's name of the statement or portal
 	upstreamName string // the server's name of the statement or portal
 
-	snapshot     *heldSnapshot // the lasting snapshot that the server takes with this message; nil: none
-	readsForeign bool          // the server reads foreign tables for the message
+	snapshot *heldSnapshot // the lasting snapshot that the server takes with this message; nil: none
 
 	requestTime time.Duration // how long the proxy worked on the request before it was sent
-	sentAt      time.Time     // when the message was sent
+	sentAt      time.Duration // when the message was sent, as the time since startTime; 0: it was not
 
-	code       sqlstate.Code // the SQLSTATE of the error that the client got
-	isAnswered bool          // the message needs no more answers; guarded by the ledger's lock
-	answered   chan struct{} // closed at the ReadyForQuery for a Query or Sync of the proxy
+	code     sqlstate.Code // the SQLSTATE of the error that the client got
+	answered chan struct{} // closed at the ReadyForQuery for a Query or Sync of the proxy
 }
 
 func (e *entryBase) base() *entryBase        { return e }
@@ -80,10 +84,13 @@ type execution struct {
 	declaredPortals []*portal
 	portals         []*portal     // the portals that the execution runs, by Execute or FETCH
 	snapshots       []snapshotUse // the lasting snapshots from which the execution shows rows
-	dropsSeal       bool
 
 	holdRequests   uint64 // the value of [ledger.holdRequests] when the message was added to the batch
-	isFirstInGroup bool   // no Execute came before it since the last Sync or Query
+	dropsSeal      bool
+	isFirstInGroup bool // no Execute came before it since the last Sync or Query
+	// The server reads rows of the client's COPY FROM STDIN. The ledger's lock guards copying, and while it is true, also
+	// rows and bytes.
+	copying bool
 
 	// The goroutine that reads the server's answers sets these fields.
 	completedStatements int // number of statements that have completed
@@ -94,10 +101,6 @@ type execution struct {
 	bytes         int64
 	limit         resultLimit
 	keyReader     verdict.KeyReader // reads keys of rows for the audit; nil: the audit records none
-
-	// The server reads rows of the client's COPY FROM STDIN. The ledger's lock guards copying, and while it is true, also
-	// rows and bytes.
-	copying bool
 }
 
 func (x *execution) asExecution() *execution { return x }
@@ -191,8 +194,8 @@ func recordOutcome(e entry, now time.Time) {
 	if outcome.Code == "" {
 		outcome.Code = sqlstate.SuccessfulCompletion
 	}
-	if !b.sentAt.IsZero() {
-		outcome.Upstream = now.Sub(b.sentAt)
+	if b.sentAt != 0 {
+		outcome.Upstream = now.Sub(startTime) - b.sentAt
 	}
 	ticket := b.ticket
 	b.ticket = nil

@@ -42,7 +42,7 @@ func (r *requests) execute(body []byte) error {
 	if err != nil {
 		return err
 	}
-	if p == nil || !r.ledger.isUsable(p) {
+	if p == nil || p.hasFailed.Load() {
 		refusal := noPortalError(name)
 		if p != nil {
 			refusal = notRunnableError(name)

@@ -75,7 +75,10 @@ func (l *ledger) setStaging(isStaging bool) {
 
 // push adds entries that are about to be sent. It returns those that the server will skip because of an earlier error.
 // ok is false if the session is over.
-func (l *ledger) push(entries []entry) (skipped []entry, ok bool) {
+func (l *ledger) push(entries []entry) (skipped []entry, ok bool) { return l.pushBatch(entries, false) }
+
+// pushBatch does what push does. If isLast is true, no further message of the client is being handled: see setStaging.
+func (l *ledger) pushBatch(entries []entry, isLast bool) (skipped []entry, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.queue.len() > maxInFlight && !l.closed {
@@ -106,6 +109,7 @@ func (l *ledger) push(entries []entry) (skipped []entry, ok bool) {
 		}
 		l.queue.push(e)
 	}
+	l.staging = l.staging && !isLast
 	return skipped, true
 }
 
@@ -129,11 +133,13 @@ func (l *ledger) pop() entry {
 	return e
 }
 
-// succeed removes the head entry, which the server has answered without an error, and applies its effect on names.
-func (l *ledger) succeed() {
+// succeed removes the head entry, which the server has answered without an error, and applies its effect on names. It
+// returns the next head entry, or nil.
+func (l *ledger) succeed() (next entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.confirm(l.pop())
+	return l.queue.head()
 }
 
 // fail notes a server's error that answers the head entry, and returns the entries that need no more answers. These are

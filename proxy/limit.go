@@ -154,7 +154,7 @@ func (l *ledger) failPortal(x *execution) {
 		}
 	}
 	if n < len(x.portals) {
-		x.portals[n].hasFailed = true
+		x.portals[n].hasFailed.Store(true)
 	}
 }
 

@@ -6,14 +6,14 @@ import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 func (l *ledger) mayPrepare(s *statement) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.statements)+len(l.pendingStatements) < maxStatements && l.statementBytes+s.byteSize <= maxStatementBytes
+	return l.statements.len()+l.pendingStatements.len() < maxStatements && l.statementBytes+s.byteSize <= maxStatementBytes
 }
 
 // mayBind reports whether the session may have another portal.
 func (l *ledger) mayBind() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.portals)+len(l.pendingPortals) < maxPortals
+	return l.portals.len()+l.pendingPortals.len() < maxPortals
 }
 
 // addPendingStatement notes the statement that a Parse or PREPARE which is about to be sent will make.
@@ -21,15 +21,15 @@ func (l *ledger) addPendingStatement(name string, s *statement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.statementBytes += s.byteSize
-	s.previous = l.pendingStatements[name]
-	setName(&l.pendingStatements, name, s)
+	s.previous = l.pendingStatements.get(name)
+	l.pendingStatements.set(name, s)
 }
 
 // addPendingPortal notes the portal that a Bind or DECLARE which is about to be sent will open.
 func (l *ledger) addPendingPortal(name string, p *portal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	setName(&l.pendingPortals, name, p)
+	l.pendingPortals.set(name, p)
 }
 
 // dropUnnamedPortal forgets the portal without a name, since a Query that is about to be sent replaces it. If that
@@ -38,10 +38,10 @@ func (l *ledger) addPendingPortal(name string, p *portal) {
 func (l *ledger) dropUnnamedPortal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, portals := range []map[string]*portal{l.portals, l.pendingPortals} {
-		if p := portals[""]; p != nil {
+	for _, portals := range []*byName[portal]{&l.portals, &l.pendingPortals} {
+		if p := portals.get(""); p != nil {
 			p.droppedByQuery = true
-			delete(portals, "")
+			portals.remove("")
 		}
 	}
 }
@@ -52,9 +52,9 @@ func (l *ledger) statement(name string, group uint64, flush func() error) (*stat
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
-		s := l.pendingStatements[name]
+		s := l.pendingStatements.get(name)
 		if s == nil {
-			return l.statements[name], nil
+			return l.statements.get(name), nil
 		}
 		if s.group == group {
 			return s, nil
@@ -72,9 +72,9 @@ func (l *ledger) portal(name string, group uint64, flush func() error) (*portal,
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
-		p := l.pendingPortals[name]
+		p := l.pendingPortals.get(name)
 		if p == nil {
-			return l.portals[name], nil
+			return l.portals.get(name), nil
 		}
 		if p.group == group {
 			return p, nil
@@ -86,20 +86,13 @@ func (l *ledger) portal(name string, group uint64, flush func() error) (*portal,
 	}
 }
 
-// isUsable reports whether a portal can be run: no earlier run has failed.
-func (l *ledger) isUsable(p *portal) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !p.hasFailed
-}
-
 // hasUnreadHold reports whether there is a cursor WITH HOLD whose transaction is still open, so that PostgreSQL has not
 // read its rows yet.
 func (l *ledger) hasUnreadHold() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, portals := range []map[string]*portal{l.portals, l.pendingPortals} {
-		for _, p := range portals {
+	for _, portals := range []*byName[portal]{&l.portals, &l.pendingPortals} {
+		for _, p := range portals.all() {
 			if p.withHold && !p.txEnded {
 				return true
 			}
@@ -113,9 +106,9 @@ func (l *ledger) hasUnreadHold() bool {
 func (l *ledger) hasOpenResult(withoutUnnamed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, portals := range []map[string]*portal{l.portals, l.pendingPortals} {
-		for name, p := range portals {
-			switch latest := l.pendingPortals[name]; {
+	for _, portals := range []*byName[portal]{&l.portals, &l.pendingPortals} {
+		for name, p := range portals.all() {
+			switch latest := l.pendingPortals.get(name); {
 			case latest != nil && latest != p: // a message in flight replaces this portal
 			case name == "" && withoutUnnamed:
 			case p.isCursor || p.fetchedInParts:

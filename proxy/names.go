@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
@@ -42,50 +43,42 @@ func newStatement(v *verdict.Verdict, group uint64) *statement {
 // portal is a portal or cursor of the client, from when the proxy handles its Bind or DECLARE.
 type portal struct {
 	verdict         *verdict.Verdict
-	group           uint64  // the group of its Bind, or of the Execute of its DECLARE
-	formats         []int16 // the formats of its results, if the audit records keys of rows
-	withHold        bool    // the portal is a cursor WITH HOLD, which outlives its transaction
-	isCursor        bool    // the portal is a cursor of DECLARE
-	fetchedInBinary bool    // the cursor was declared BINARY, so a FETCH by a Query returns binary values
-	txEnded         bool    // the portal's transaction has ended
-	hasFailed       bool    // an error ended it while it ran
-	droppedByQuery  bool    // a Query behind its Bind has removed it
+	group           uint64      // the group of its Bind, or of the Execute of its DECLARE
+	formats         []int16     // the formats of its results, if the audit records keys of rows
+	hasFailed       atomic.Bool // an error ended it while it ran
+	withHold        bool        // the portal is a cursor WITH HOLD, which outlives its transaction
+	isCursor        bool        // the portal is a cursor of DECLARE
+	fetchedInBinary bool        // the cursor was declared BINARY, so a FETCH by a Query returns binary values
+	txEnded         bool        // the portal's transaction has ended
+	droppedByQuery  bool        // a Query behind its Bind has removed it
 
 	// Only the goroutine that handles the client's messages uses these fields.
+	fetchedInParts  bool          // an Execute has asked for only some of the rows
 	inputPart       uint64        // the number of the input part in which the portal was opened
 	completeExecute *executeEntry // the Execute in the same input part that runs the portal to its end; nil: none
 	snapshot        *heldSnapshot // the lasting snapshot that the portal reads; nil: none is tracked
-	fetchedInParts  bool          // an Execute has asked for only some of the rows
 }
 
 // names maps a session's names to statements and portals. The ledger's lock guards it.
 type names struct {
-	statements        map[string]*statement
-	portals           map[string]*portal
-	pendingStatements map[string]*statement // the statements of the last Parse or PREPARE in flight, by name
-	pendingPortals    map[string]*portal    // the portals of the last Bind or DECLARE in flight, by name
-	cache             *statementCache       // the statements that the proxy keeps prepared on the connection
-	statementBytes    int                   // the size of all statements, pending ones included
-}
-
-// setName sets the value of a name. It makes the map when it is first needed, since many idle sessions need none.
-func setName[V any](m *map[string]V, name string, value V) {
-	if *m == nil {
-		*m = map[string]V{}
-	}
-	(*m)[name] = value
+	statements        byName[statement]
+	portals           byName[portal]
+	pendingStatements byName[statement] // the statements of the last Parse or PREPARE in flight
+	pendingPortals    byName[portal]    // the portals of the last Bind or DECLARE in flight
+	cache             *statementCache   // the statements that the proxy keeps prepared on the connection
+	statementBytes    int               // the size of all statements, pending ones included
 }
 
 // removePending removes the statements and portals that e makes from the pending ones.
 func (n *names) removePending(e entry) {
 	switch e := e.(type) {
 	case *parseEntry:
-		if e.statement != nil && n.pendingStatements[e.name] == e.statement {
-			delete(n.pendingStatements, e.name)
+		if e.statement != nil && n.pendingStatements.get(e.name) == e.statement {
+			n.pendingStatements.remove(e.name)
 		}
 	case *bindEntry:
-		if e.portal != nil && n.pendingPortals[e.name] == e.portal {
-			delete(n.pendingPortals, e.name)
+		if e.portal != nil && n.pendingPortals.get(e.name) == e.portal {
+			n.pendingPortals.remove(e.name)
 		}
 	}
 	x := e.asExecution()
@@ -108,14 +101,14 @@ func (n *names) removePending(e entry) {
 }
 
 func (n *names) removePendingStatement(name string, s *statement) {
-	if n.pendingStatements[name] == s {
-		delete(n.pendingStatements, name)
+	if n.pendingStatements.get(name) == s {
+		n.pendingStatements.remove(name)
 	}
 }
 
 func (n *names) removePendingPortal(name string, p *portal) {
-	if n.pendingPortals[name] == p {
-		delete(n.pendingPortals, name)
+	if n.pendingPortals.get(name) == p {
+		n.pendingPortals.remove(name)
 	}
 }
 
@@ -133,17 +126,17 @@ func (n *names) confirm(e entry) {
 		if e.statement != nil {
 			n.dropStatement(e.name)
 			e.statement.previous = nil
-			setName(&n.statements, e.name, e.statement)
+			n.statements.set(e.name, e.statement)
 		}
 	case *bindEntry:
 		if e.portal != nil && !e.portal.droppedByQuery {
-			setName(&n.portals, e.name, e.portal)
+			n.portals.set(e.name, e.portal)
 		}
 	case *closeEntry:
 		if e.object == 'S' {
 			n.dropStatement(e.name)
 		} else {
-			delete(n.portals, e.name)
+			n.portals.remove(e.name)
 		}
 	}
 }
@@ -158,7 +151,7 @@ func (n *names) confirmPrepared(x *execution, i int) {
 	n.removePendingStatement(name, s)
 	n.dropStatement(name)
 	s.previous = nil
-	setName(&n.statements, name, s)
+	n.statements.set(name, s)
 }
 
 // confirmDeclared notes that the server has run the i-th statement of x, a DECLARE, so that its cursor exists.
@@ -169,7 +162,7 @@ func (n *names) confirmDeclared(x *execution, i int) {
 	name, p := x.verdict.Effects[i].Name, x.declaredPortals[i]
 	x.declaredPortals[i] = nil
 	n.removePendingPortal(name, p)
-	setName(&n.portals, name, p)
+	n.portals.set(name, p)
 }
 
 // undo applies the effect on names of a message that has failed. A failed Parse without a name has still removed the
@@ -204,16 +197,16 @@ func (n *names) skip(e entry) {
 }
 
 func (n *names) dropStatement(name string) {
-	if s := n.statements[name]; s != nil {
+	if s := n.statements.get(name); s != nil {
 		n.statementBytes -= s.byteSize
-		delete(n.statements, name)
+		n.statements.remove(name)
 	}
 }
 
 // dropUnnamed removes the statement and the portal without a name, as a Query does.
 func (n *names) dropUnnamed() {
 	n.dropStatement("")
-	delete(n.portals, "")
+	n.portals.remove("")
 }
 
 // deallocate applies DEALLOCATE of a name, or DEALLOCATE ALL if name is empty. ALL does not remove the unnamed
@@ -223,7 +216,7 @@ func (n *names) deallocate(name string) {
 		n.dropStatement(name)
 		return
 	}
-	for name := range n.statements {
+	for name := range n.statements.all() {
 		if name != "" {
 			n.dropStatement(name)
 		}
@@ -236,16 +229,16 @@ func (n *names) closePortal(name string) {
 		n.dropPortals(true)
 		return
 	}
-	delete(n.portals, name)
+	n.portals.remove(name)
 }
 
 // dropPortals removes the portals that end with a transaction. Cursors WITH HOLD stay, unless withHoldToo is set. A
 // rollback ends those as well, but the proxy leaves it to the server to refuse their use.
 func (n *names) dropPortals(withHoldToo bool) {
-	for name, p := range n.portals {
+	for name, p := range n.portals.all() {
 		p.txEnded = true
 		if withHoldToo || !p.withHold {
-			delete(n.portals, name)
+			n.portals.remove(name)
 		}
 	}
 }

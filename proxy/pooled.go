@@ -278,7 +278,7 @@ func (r *requests) leaveTurn() {
 func (l *ledger) needsNoConnection() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.isIdle() && !l.closed && !l.keepsConnection && len(l.portals) == 0 && len(l.pendingPortals) == 0 &&
+	return l.isIdle() && !l.closed && !l.keepsConnection && l.portals.len() == 0 && l.pendingPortals.len() == 0 &&
 		len(l.channels) == 0
 }
 

@@ -186,7 +186,7 @@ func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 	if p == nil {
 		return sqlstate.New(invalidCursorName, sqlstate.ReasonNone, "cursor \"%s\" does not exist", name), nil
 	}
-	if !n.r.ledger.isUsable(p) {
+	if p.hasFailed.Load() {
 		return notRunnableError(name), nil
 	}
 	v, refusal, t := n.r.recheck(p.verdict)

@@ -231,8 +231,8 @@ func TestDeallocateFrees(t *testing.T) {
 	for conn := range p.server.conns {
 		l := conn.session.ledger
 		l.mu.Lock()
-		if len(l.statements) != 0 || l.statementBytes != 0 {
-			t.Errorf("%d statements and %d bytes are counted", len(l.statements), l.statementBytes)
+		if l.statements.len() != 0 || l.statementBytes != 0 {
+			t.Errorf("%d statements and %d bytes are counted", l.statements.len(), l.statementBytes)
 		}
 		l.mu.Unlock()
 	}
