@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,60 +13,70 @@ import (
 	"time"
 )
 
-// roundSeconds is how long a round lasts, in seconds.
-const roundSeconds = 2
+// roundTime is how long a round is measured, after a first second.
+const roundTime = 2 * time.Second
 
 // roundResult has what one contender did in one round. CPU times are seconds for one transaction, latencies are
 // microseconds.
 type roundResult struct{ server, between, client, tps, p50, p99 float64 }
 
-// cpuTimes has CPU times in seconds.
-type cpuTimes struct{ server, between, client float64 }
-
-// runRound runs pgbench without pauses. The CPU time of the logins is measured before, and subtracted.
+// runRound runs pgbench without pauses, and measures a part of its run. The part begins a second after pgbench: the
+// logins and what is done for the first statements are left out.
 func (m *measurement) runRound(c contender, p protocol, clients int) roundResult {
 	t := m.t
 	t.Helper()
-	began := time.Now()
-	logins, _ := m.pgbench(c, p, clients, "-t", "1")
-	seconds := roundSeconds + int(time.Since(began).Seconds()+0.9)
 	prefix := filepath.Join(t.TempDir(), "log")
-	all, out := m.pgbench(c, p, clients, "-T", strconv.Itoa(seconds), "--log", "--log-prefix="+prefix)
-	rate := tpsPattern.FindSubmatch(out)
-	if rate == nil {
-		t.Fatalf("%s: %s", c.name, out)
-	}
-	tps, _ := strconv.ParseFloat(string(rate[1]), 64)
-	times := latencies(t, prefix)
-	n := float64(len(times))
-	return roundResult{server: (all.server - logins.server) / n, between: (all.between - logins.between) / n, client: (all.client - logins.client) / n,
-		tps: tps, p50: quantile(times, 0.5), p99: quantile(times, 0.99)}
-}
-
-// pgbench runs pgbench, and returns the CPU times that server, process between and client took.
-func (m *measurement) pgbench(c contender, p protocol, clients int, arguments ...string) (cpuTimes, []byte) {
-	t := m.t
-	t.Helper()
-	var files []string
+	seconds := int(roundTime/time.Second) + 2
+	arguments := []string{"-n", "-M", p.mode, "-c", strconv.Itoa(clients), "-j", "1", "-T", strconv.Itoa(seconds), "-P", "1",
+		"--log", "--log-prefix=" + prefix}
 	for _, file := range m.scripts[script{c.agent, p.variation}] {
-		files = append(files, "-f", file)
+		arguments = append(arguments, "-f", file)
 	}
-	server, between := serverCPU(t, m.cluster.PID()), cpu(t, c.pid)
-	cmd := exec.Command(filepath.Join(m.cluster.Binaries.Dir, "pgbench"), slices.Concat([]string{"-n", "-M", p.mode,
-		"-c", strconv.Itoa(clients), "-j", "1"}, files, arguments, []string{c.dsn})...)
-	out, err := cmd.CombinedOutput()
+	cmd := exec.Command(filepath.Join(m.cluster.Binaries.Dir, "pgbench"), append(arguments, c.dsn)...)
+	progress, err := cmd.StderrPipe()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", c.name, err, out)
+		t.Fatal(err)
 	}
-	return cpuTimes{serverCPU(t, m.cluster.PID()) - server, cpu(t, c.pid) - between,
-		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var begin, end moment
+	var messages []string
+	for lines := bufio.NewScanner(progress); lines.Scan(); {
+		if line := lines.Text(); !strings.HasPrefix(line, "progress: ") {
+			messages = append(messages, line)
+		} else if begin.time.IsZero() {
+			begin = m.now(c, cmd.Process.Pid)
+			time.Sleep(roundTime)
+			end = m.now(c, cmd.Process.Pid)
+		}
+	}
+	if err := cmd.Wait(); err != nil || end.time.IsZero() {
+		t.Fatalf("%s: %v\n%s", c.name, err, strings.Join(messages, "\n"))
+	}
+	times := latencies(t, prefix, begin.time, end.time)
+	if len(times) == 0 {
+		t.Fatalf("%s: no transaction ended", c.name)
+	}
+	n := float64(len(times))
+	return roundResult{server: (end.server - begin.server) / n, between: (end.between - begin.between) / n,
+		client: (end.client - begin.client) / n, tps: n / end.time.Sub(begin.time).Seconds(),
+		p50: quantile(times, 0.5), p99: quantile(times, 0.99)}
 }
 
-// tpsPattern matches the rate in pgbench's report, without the time of the logins.
-var tpsPattern = regexp.MustCompile(`(?m)^tps = ([0-9.]+) \(without initial connection time\)`)
+// moment is a time in a round, with the CPU times in seconds that the processes have used until then.
+type moment struct {
+	time                    time.Time
+	server, between, client float64
+}
 
-// latencies returns the latencies of all transactions in microseconds, from the third field of each log line.
-func latencies(t *testing.T, prefix string) []float64 {
+func (m *measurement) now(c contender, client int) moment {
+	return moment{time.Now(), serverCPU(m.t, m.cluster.PID()), cpu(m.t, c.pid), cpu(m.t, client)}
+}
+
+// latencies returns the latencies in microseconds of the transactions that ended between two times, from pgbench's log.
+// The third field of a line is the latency; the fifth and sixth are the time of the end, in seconds and microseconds.
+func latencies(t *testing.T, prefix string, begin, end time.Time) []float64 {
 	t.Helper()
 	files, err := filepath.Glob(prefix + ".*")
 	if err != nil || len(files) == 0 {
@@ -80,7 +89,13 @@ func latencies(t *testing.T, prefix string) []float64 {
 			t.Fatal(err)
 		}
 		for lines := bufio.NewScanner(f); lines.Scan(); {
-			if fields := strings.Fields(lines.Text()); len(fields) > 2 {
+			fields := strings.Fields(lines.Text())
+			if len(fields) < 6 {
+				continue
+			}
+			seconds, _ := strconv.ParseInt(fields[4], 10, 64)
+			micros, _ := strconv.ParseInt(fields[5], 10, 64)
+			if ended := time.Unix(seconds, micros*1000); ended.After(begin) && !ended.After(end) {
 				us, _ := strconv.ParseFloat(fields[2], 64)
 				times = append(times, us)
 			}
@@ -106,6 +121,17 @@ func (rounds roundsByName) ratio(c contender, other string) string {
 	return quartiles(r)
 }
 
+// cpuRatio divides the CPU time of the process between by PgBouncer's in the same round.
+func (rounds roundsByName) cpuRatio(c contender) string {
+	var r []float64
+	for i, result := range rounds[c.name] {
+		if len(rounds[bouncer]) > 0 {
+			r = append(r, result.between/rounds[bouncer][i].between)
+		}
+	}
+	return quartiles(r)
+}
+
 // median returns the median of one figure over all rounds of a contender.
 func (rounds roundsByName) median(c contender, figure func(roundResult) float64) float64 {
 	var values []float64
@@ -124,7 +150,9 @@ func (rounds roundsByName) line(p protocol, c contender) string {
 	}
 	between := "–"
 	if c.pid != 0 {
-		between = us(func(u roundResult) float64 { return u.between })
+		between = us(func(u roundResult) float64 { return u.between }) + " | " + rounds.cpuRatio(c)
+	} else {
+		between += " | –"
 	}
 	return fmt.Sprintf("| %s | %s | %.0f | %s | %s | %s | %s | %.0f | %.0f |\n", p.name, c.name,
 		rounds.median(c, tps), rounds.ratio(c, bouncer), us(func(u roundResult) float64 { return u.server }), between,

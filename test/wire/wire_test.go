@@ -142,8 +142,8 @@ func scripts(t *testing.T, all []contender) map[script][]string {
 // eight measures throughput, CPU times and latencies of eight clients.
 func (m *measurement) eight(all []contender) string {
 	out := "Eight clients; CPU time for a transaction in µs:\n\n" +
-		"| protocol | between | transactions per second | / PgBouncer, session | server | process between | client | p50, µs | p99, µs |\n" +
-		"|---|---|---:|---:|---:|---:|---:|---:|---:|\n"
+		"| protocol | between | transactions per second | / PgBouncer, session | server | process between | / PgBouncer's | client | p50, µs | p99, µs |\n" +
+		"|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
 	for _, p := range protocols {
 		rounds := m.runRounds(all, p, 8)
 		for _, c := range all {
